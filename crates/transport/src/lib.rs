@@ -1,0 +1,3 @@
+//! Taffrail's MCP surface.
+
+pub mod mcp;

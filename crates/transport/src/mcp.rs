@@ -1,0 +1,3 @@
+//! The MCP server: tools over a [`Backend`].
+
+pub mod backend;

@@ -1,3 +1,4 @@
 //! Taffrail's MCP surface.
 
 pub mod mcp;
+pub mod stdio;

@@ -1,0 +1,3 @@
+//! Playbooks: parse, check and run them, with every step as an event
+
+pub mod playbook;

@@ -1,0 +1,1 @@
+//! The one service behind every surface: start, wait, read, resume, cancel runs

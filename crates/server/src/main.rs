@@ -1,0 +1,2 @@
+//! The `taffrail` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! JSONL spool files with rotation, limits and recovery

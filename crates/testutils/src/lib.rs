@@ -1,0 +1,1 @@
+//! Shared test helpers of the Taffrail workspace

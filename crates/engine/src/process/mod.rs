@@ -1,0 +1,27 @@
+//! Child processes: started, captured as events, ended for good.
+//!
+//! [`run`] is the one entry: it starts a [`Command`], turns what it writes into `log` events (see [`Lines`] for how
+//! lines are cut), and returns when the process has ended and nothing of it is left. How output is held back, counted
+//! and clipped is in [`OutputBudget`]; how a process is ended early in [`Cancel`]; whose processes are whose in
+//! [`Scope`]; what happens when our own process is killed in [`GuardCommand`].
+//!
+//! Inside, decisions are plain state machines ([`lines`], `ending`, `budget`) and the system is reached only through
+//! `spawn` (starting), `procfs` and `family` (finding and ending), `pump` (reading), `guard` and `clock`.
+//!
+//! It is not a shell, not a terminal (there is no pty), and not a sandbox: a process that drops its environment and
+//! leaves its group and session hides from the guard, and one of another user cannot be ended.
+
+mod budget;
+mod cancel;
+mod clock;
+mod command;
+mod error;
+mod run;
+mod scope;
+
+pub use budget::OutputBudget;
+pub use cancel::Cancel;
+pub use command::{Command, Outcome, Program};
+pub use error::SpawnError;
+pub use run::run;
+pub use scope::Scope;

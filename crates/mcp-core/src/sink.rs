@@ -4,7 +4,7 @@ use std::{future::Future, pin::Pin};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 
-use crate::{Event, Stream, encode_json_str};
+use crate::{Event, Fields, Stream, encode_json_str};
 
 /// A boxed future, for object-safe async traits.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -152,7 +152,7 @@ pub struct EventBatch {
     count: u64,
     lines: u64,
     line_bytes: u64,
-    folding: Vec<Event>,
+    folding: Vec<(u64, Event)>,
 }
 
 impl EventBatch {
@@ -163,14 +163,20 @@ impl EventBatch {
 
     /// Adds an event.
     pub fn push(&mut self, event: Event) {
-        event.encode_body(&mut self.bodies);
+        self.push_with(event, &Fields::new());
+    }
+
+    /// Adds an event that was read from elsewhere, with the fields that this version does not know.
+    pub fn push_with(&mut self, event: Event, extra: &Fields) {
+        event.encode_body_with(extra, &mut self.bodies);
+        let index = self.count;
         self.count += 1;
         if let Event::Log(log) = &event {
             self.lines += log.lines();
             self.line_bytes += log.bytes();
         }
         if event.folds() {
-            self.folding.push(event);
+            self.folding.push((index, event));
         }
     }
 
@@ -207,9 +213,9 @@ impl EventBatch {
         (self.lines, self.line_bytes)
     }
 
-    /// Takes the events that change a run's state, in order.
-    pub fn take_folding(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.folding)
+    /// The events that change a run's state, each with its index in the batch, in order.
+    pub fn folding(&self) -> &[(u64, Event)] {
+        &self.folding
     }
 
     /// Empties it and keeps the buffers.

@@ -155,6 +155,11 @@ impl RunStatus {
         !matches!(self, RunStatus::Running)
     }
 
+    /// Whether nobody has to act before it is over: like [`RunStatus::rests`], without `suspended`.
+    pub const fn ended(self) -> bool {
+        !matches!(self, RunStatus::Running | RunStatus::Suspended)
+    }
+
     /// Whether it is over for good.
     pub const fn is_final(self) -> bool {
         matches!(self, RunStatus::Done | RunStatus::Halt | RunStatus::Cancelled)

@@ -1,0 +1,161 @@
+//! Readers of a log: a position, not a queue.
+
+use std::sync::Arc;
+
+use taffrail_mcp_core::{Gap, RunId, Seq};
+use tokio::sync::watch;
+
+use crate::{Block, ReadBlocks, RelayError, Store, hot::Hot, ring::Step};
+
+/// Most that one delivery takes, in bytes: what a follower holds between two calls.
+const DELIVERY_BYTES: usize = 1024 * 1024;
+
+/// What a follower gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delivery {
+    /// Consecutive blocks right after the position.
+    Blocks(Vec<Block>),
+    /// Records that can no longer be had; what follows begins after them.
+    Gap(Gap),
+}
+
+/// Reads a thread from a position on, for ever.
+///
+/// It holds nothing between calls: a follower that is not asked costs the writer nothing, and catches up from the
+/// store. `next` may be dropped at any time without losing anything.
+#[derive(Debug)]
+pub struct Follower {
+    hot: Arc<Hot>,
+    store: ArcStore,
+    after: Seq,
+    run: Option<RunId>,
+    head: watch::Receiver<Seq>,
+    changes: watch::Receiver<u64>,
+}
+
+/// A store that can stand in a `Debug` type.
+#[derive(Clone)]
+pub(crate) struct ArcStore(pub(crate) Arc<dyn Store>);
+
+impl std::fmt::Debug for ArcStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Store")
+    }
+}
+
+impl Follower {
+    pub(crate) fn new(
+        hot: Arc<Hot>,
+        store: ArcStore,
+        changes: watch::Receiver<u64>,
+        after: Seq,
+        run: Option<RunId>,
+    ) -> Self {
+        let head = hot.watch_head();
+        Self { hot, store, after, run, head, changes }
+    }
+
+    /// The last record it has passed.
+    pub fn position(&self) -> Seq {
+        self.after
+    }
+
+    /// The last record that is known to be there.
+    pub fn head(&self) -> Seq {
+        self.hot.head()
+    }
+
+    /// Waits for what comes after the position, and moves on past it. With a run given, only that run's blocks come
+    /// back, and the position passes the others.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::Store`] when the store cannot be read: the position stays, call again.
+    /// [`RelayError::CursorAhead`] when the position is past the end.
+    pub async fn next(&mut self) -> Result<Delivery, RelayError> {
+        loop {
+            if let Some(delivery) = self.try_next().await? {
+                return Ok(delivery);
+            }
+            self.wait().await?;
+        }
+    }
+
+    /// What is there after the position, without waiting for more: `None` when the position is at the head.
+    ///
+    /// # Errors
+    ///
+    /// As [`Follower::next`].
+    pub async fn try_next(&mut self) -> Result<Option<Delivery>, RelayError> {
+        loop {
+            self.head.borrow_and_update();
+            match self.hot.step(self.after, DELIVERY_BYTES) {
+                Step::Wait => return Ok(None),
+                Step::Ahead(head) => {
+                    let thread = self.hot.thread.clone();
+                    return Err(RelayError::CursorAhead { thread, after: self.after, head });
+                }
+                Step::Blocks(mut blocks) => {
+                    if let Some(last) = blocks.last() {
+                        self.after = last.last();
+                    }
+                    if let Some(run) = &self.run {
+                        blocks.retain(|block| block.run == *run);
+                    }
+                    if !blocks.is_empty() {
+                        return Ok(Some(Delivery::Blocks(blocks)));
+                    }
+                }
+                Step::Store(head) => {
+                    if let Some(delivery) = self.read_store(head).await? {
+                        return Ok(Some(delivery));
+                    }
+                }
+            }
+        }
+    }
+
+    async fn read_store(&mut self, head: Seq) -> Result<Option<Delivery>, RelayError> {
+        let thread = self.hot.thread.clone();
+        let store = &self.store.0;
+        let query = ReadBlocks {
+            thread: thread.clone(),
+            after: self.after,
+            until: head,
+            run: self.run.clone(),
+            max_bytes: DELIVERY_BYTES,
+            backwards: false,
+        };
+        let blocks = store.read(query).await?;
+        let first = blocks.first().map(|block| block.first);
+        if first != Some(self.after.next()) && first.is_none_or(|first| first > self.after.next()) {
+            // A hole: other runs' blocks that were not asked for, or what retention removed.
+            let extent = store.extent(thread.clone()).await?;
+            if let Some(gap) = Gap::retention(thread, self.after, extent.first) {
+                self.after = gap.to;
+                return Ok(Some(Delivery::Gap(gap)));
+            }
+        }
+        let blocks: Vec<Block> = blocks.iter().filter_map(|block| block.after(self.after)).collect();
+        match blocks.last() {
+            Some(last) => self.after = last.last(),
+            // None of this run's up to the head.
+            None => self.after = head,
+        }
+        Ok((!blocks.is_empty()).then_some(Delivery::Blocks(blocks)))
+    }
+
+    /// Waits until the thread may have grown, here or in another process.
+    async fn wait(&mut self) -> Result<(), RelayError> {
+        let seen = *self.changes.borrow_and_update();
+        if self.hot.first_to_see(seen) {
+            let extent = self.store.0.extent(self.hot.thread.clone()).await?;
+            self.hot.advance(extent.head);
+            return Ok(());
+        }
+        tokio::select! {
+            changed = self.head.changed() => changed.map_err(|_| RelayError::Closed),
+            changed = self.changes.changed() => changed.map_err(|_| RelayError::Closed),
+        }
+    }
+}

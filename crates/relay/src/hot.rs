@@ -1,0 +1,215 @@
+//! A thread that somebody in this process writes or follows.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use taffrail_mcp_core::{RunFold, RunId, Seq, ThreadId, Timestamp};
+use tokio::sync::{Notify, watch};
+
+use crate::{
+    Config, RelayError, StoreError,
+    ring::Ring,
+    sequencer::{Handover, Numbering, Pending},
+};
+
+/// Takes a lock whose holders never leave half a change behind, so that a panic elsewhere cannot spread.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Everything shared about one hot thread.
+#[derive(Debug)]
+pub(crate) struct Hot {
+    pub(crate) thread: ThreadId,
+    config: Config,
+    incoming: Mutex<Incoming>,
+    room: Notify,
+    ring: Mutex<Ring>,
+    head: watch::Sender<Seq>,
+    durable: watch::Sender<u64>,
+    numbering: Mutex<Numbering>,
+    /// The last change of the store, as its number, that was looked into for this thread.
+    checked: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Incoming {
+    pending: Pending,
+    /// Records ever accepted.
+    accepted: u64,
+    /// Encoded bytes accepted and not yet durable: pending, or in the writer's hands.
+    held: usize,
+    /// Waits in the writer's queue.
+    queued: bool,
+}
+
+impl Hot {
+    pub(crate) fn new(thread: ThreadId, config: Config, head: Seq) -> Self {
+        let numbering = Numbering { thread: thread.clone(), head, ts: Timestamp::default(), folds: BTreeMap::new() };
+        Self {
+            thread,
+            config,
+            incoming: Mutex::default(),
+            room: Notify::new(),
+            ring: Mutex::new(Ring::new(head, config.ring_bytes)),
+            head: watch::Sender::new(head),
+            durable: watch::Sender::new(0),
+            numbering: Mutex::new(numbering),
+            checked: AtomicU64::new(0),
+        }
+    }
+
+    /// Sets what a run is like before this process writes to it. A run already known here keeps what it has.
+    pub(crate) fn know(&self, fold: RunFold) {
+        lock(&self.numbering).folds.entry(fold.run.clone()).or_insert(fold);
+    }
+
+    /// Accepts events whatever is pending, up to the cap of `emit`. Returns whether the writer must be told.
+    pub(crate) fn accept(&self, new: Handover<'_>) -> Result<bool, RelayError> {
+        let mut incoming = lock(&self.incoming);
+        if incoming.held > self.config.emit_bytes {
+            return Err(RelayError::Overloaded { run: new.run.clone() });
+        }
+        Ok(incoming.push(new))
+    }
+
+    /// Accepts events when there is room for them; gives them back when there is none.
+    pub(crate) fn accept_with_room<'a>(&self, new: Handover<'a>) -> Result<bool, Handover<'a>> {
+        let mut incoming = lock(&self.incoming);
+        // One batch always fits, however large, so that it cannot wait for ever.
+        if incoming.held > 0 && incoming.held + new.bodies.len() > self.config.room_bytes {
+            return Err(new);
+        }
+        Ok(incoming.push(new))
+    }
+
+    /// Resolves when room may have come.
+    pub(crate) fn room(&self) -> &Notify {
+        &self.room
+    }
+
+    /// Records accepted so far.
+    pub(crate) fn accepted(&self) -> u64 {
+        lock(&self.incoming).accepted
+    }
+
+    /// How many of the accepted records are durable.
+    pub(crate) fn durable(&self) -> watch::Receiver<u64> {
+        self.durable.subscribe()
+    }
+
+    /// Takes a group's worth for the writer; tells whether more is left.
+    pub(crate) fn take(&self, max_bytes: usize) -> (Pending, bool) {
+        let mut incoming = lock(&self.incoming);
+        let taken = incoming.pending.take(max_bytes);
+        incoming.queued = incoming.pending.count() > 0;
+        (taken, incoming.queued)
+    }
+
+    /// The writer's numbering.
+    pub(crate) fn numbering(&self) -> MutexGuard<'_, Numbering> {
+        lock(&self.numbering)
+    }
+
+    /// What the writer took is durable: shows it to readers, and makes room.
+    pub(crate) fn written(&self, taken: &Pending, blocks: &[crate::Block]) {
+        let head = {
+            let mut ring = lock(&self.ring);
+            ring.push(blocks);
+            ring.head()
+        };
+        self.head.send_replace(head);
+        lock(&self.incoming).held -= taken.bytes();
+        self.durable.send_modify(|durable| *durable += taken.count());
+        self.room.notify_waiters();
+    }
+
+    /// Another process has written up to `head`.
+    pub(crate) fn advance(&self, head: Seq) {
+        if lock(&self.ring).advance(head) {
+            self.head.send_replace(head);
+        }
+    }
+
+    /// The ring's answer for a position.
+    pub(crate) fn step(&self, after: Seq, max_bytes: usize) -> crate::ring::Step {
+        lock(&self.ring).step(after, max_bytes)
+    }
+
+    /// The last durable record known here.
+    pub(crate) fn head(&self) -> Seq {
+        lock(&self.ring).head()
+    }
+
+    /// Changes when the thread grows.
+    pub(crate) fn watch_head(&self) -> watch::Receiver<Seq> {
+        self.head.subscribe()
+    }
+
+    /// Whether the store's change `number` is news to this thread: true for one caller only.
+    pub(crate) fn first_to_see(&self, number: u64) -> bool {
+        self.checked.fetch_max(number, Ordering::AcqRel) < number
+    }
+}
+
+impl Incoming {
+    fn push(&mut self, new: Handover<'_>) -> bool {
+        self.accepted += new.count;
+        self.held += new.bodies.len();
+        self.pending.push(new);
+        !std::mem::replace(&mut self.queued, true)
+    }
+}
+
+/// What is shared between a relay, its publishers and its writer.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    state: Mutex<QueueState>,
+    pub(crate) wake: Notify,
+    /// Why nothing is being written; `None` while all is well.
+    pub(crate) health: watch::Sender<Option<StoreError>>,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    hot: VecDeque<Arc<Hot>>,
+    closing: bool,
+}
+
+impl Queue {
+    pub(crate) fn new() -> Self {
+        Self { state: Mutex::default(), wake: Notify::new(), health: watch::Sender::new(None) }
+    }
+
+    /// Tells the writer that a thread has something pending.
+    pub(crate) fn push(&self, hot: Arc<Hot>) {
+        lock(&self.state).hot.push_back(hot);
+        self.wake.notify_one();
+    }
+
+    pub(crate) fn pop(&self) -> Option<Arc<Hot>> {
+        lock(&self.state).hot.pop_front()
+    }
+
+    /// The writer ends when the queue is empty.
+    pub(crate) fn close(&self) {
+        lock(&self.state).closing = true;
+        self.wake.notify_one();
+    }
+
+    /// Nothing is waiting and nothing will.
+    pub(crate) fn finished(&self) -> bool {
+        let state = lock(&self.state);
+        state.closing && state.hot.is_empty()
+    }
+}
+
+/// The runs whose state a group changed, as the store wants them.
+pub(crate) fn changed_folds(numbering: &Numbering, runs: &[RunId]) -> Vec<RunFold> {
+    runs.iter().filter_map(|run| numbering.folds.get(run)).cloned().collect()
+}

@@ -1,0 +1,153 @@
+//! The way into a log.
+
+use std::sync::Arc;
+
+use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, RunId, ThreadId};
+use tokio::sync::watch;
+
+use crate::{
+    RelayError, StoreError, clock,
+    hot::{Hot, Queue},
+    sequencer::Handover,
+};
+
+/// Writes the events of one run into its thread's log. A clone writes to the same run.
+///
+/// Two doors: [`EventSink::emit`] for what must be accepted at once, [`EventSink::send`] for what can wait for room.
+/// Accepted events are written in order by the relay's writer, also when the publisher is dropped.
+#[derive(Debug, Clone)]
+pub struct Publisher {
+    run: RunId,
+    hot: Arc<Hot>,
+    queue: Arc<Queue>,
+}
+
+/// A point in what was accepted into a thread: everything before it can be waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mark(u64);
+
+impl Publisher {
+    pub(crate) fn new(run: RunId, hot: Arc<Hot>, queue: Arc<Queue>) -> Self {
+        Self { run, hot, queue }
+    }
+
+    /// The run it writes for.
+    pub fn run(&self) -> &RunId {
+        &self.run
+    }
+
+    /// The thread it writes to.
+    pub fn thread(&self) -> &ThreadId {
+        &self.hot.thread
+    }
+
+    /// Accepts an event, as [`EventSink::emit`], and says when it cannot.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::Overloaded`] when more is waiting for the store than [`crate::Config::emit_bytes`].
+    pub fn try_emit(&self, event: Event) -> Result<(), RelayError> {
+        // Most events are some 200 bytes; a buffer per call costs less than a lock around a shared one.
+        let mut body = Vec::with_capacity(512);
+        event.encode_body(&mut body);
+        let (lines, line_bytes) = match &event {
+            Event::Log(log) => (log.lines(), log.bytes()),
+            _ => (0, 0),
+        };
+        let folding = [(0, event)];
+        let folding = if folding[0].1.folds() { &folding[..] } else { &[] };
+        let new = Handover { run: &self.run, ts: clock::now(), bodies: &body, count: 1, lines, line_bytes, folding };
+        if self.hot.accept(new)? {
+            self.queue.push(Arc::clone(&self.hot));
+        }
+        Ok(())
+    }
+
+    /// Marks what was accepted so far.
+    pub fn mark(&self) -> Mark {
+        Mark(self.hot.accepted())
+    }
+
+    /// Waits until everything before a mark is durable. Dropping the future changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The store's error when it has failed for good, [`RelayError::Closed`] when the relay is gone.
+    pub async fn durable(&self, mark: Mark) -> Result<(), RelayError> {
+        let mut durable = self.hot.durable();
+        let mut health = self.queue.health.subscribe();
+        loop {
+            if *durable.borrow_and_update() >= mark.0 {
+                return Ok(());
+            }
+            if let Some(error) = fatal(&health) {
+                return Err(error.into());
+            }
+            tokio::select! {
+                changed = durable.changed() => changed.map_err(|_| RelayError::Closed)?,
+                changed = health.changed() => changed.map_err(|_| RelayError::Closed)?,
+            }
+        }
+    }
+
+    /// Waits until everything accepted so far is durable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Publisher::durable`].
+    pub async fn flush(&self) -> Result<(), RelayError> {
+        self.durable(self.mark()).await
+    }
+}
+
+fn fatal(health: &watch::Receiver<Option<StoreError>>) -> Option<StoreError> {
+    health.borrow().clone().filter(|error| !error.is_transient())
+}
+
+impl EventSink for Publisher {
+    fn emit(&self, event: Event) {
+        if let Err(error) = self.try_emit(event) {
+            tracing::error!(%error, run = %self.run, "an event was refused");
+        }
+    }
+
+    fn send<'a>(&'a self, batch: &'a mut EventBatch) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if batch.is_empty() {
+                return;
+            }
+            let (lines, line_bytes) = batch.output();
+            let mut new = Handover {
+                run: &self.run,
+                ts: clock::now(),
+                bodies: batch.bodies(),
+                count: batch.len(),
+                lines,
+                line_bytes,
+                folding: batch.folding(),
+            };
+            let mut health = self.queue.health.subscribe();
+            let wake = loop {
+                // Registered before the look, so that room made in between is not missed.
+                let mut room = std::pin::pin!(self.hot.room().notified());
+                room.as_mut().enable();
+                new = match self.hot.accept_with_room(new) {
+                    Ok(wake) => break wake,
+                    Err(back) => back,
+                };
+                if fatal(&health).is_some() {
+                    // Nothing will ever be written again. The work goes on; its log cannot.
+                    break false;
+                }
+                tokio::select! {
+                    () = room => {}
+                    _ = health.changed() => {}
+                }
+            };
+            if wake {
+                self.queue.push(Arc::clone(&self.hot));
+            }
+            batch.clear();
+        })
+    }
+}

@@ -1,0 +1,336 @@
+//! The relay: opens publishers, followers and pages on one store.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, Weak},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use taffrail_mcp_core::{Event, Gap, PageMeta, RunFold, RunId, Seq, Start, ThreadId};
+use tokio::{sync::watch, time::Instant};
+
+use crate::{
+    Append, Appended, Claim, Config, Delivery, Extent, Follower, ListRuns, Page, PageQuery, Publisher, ReadBlocks,
+    RelayError, Store, StoreError, clock,
+    follower::ArcStore,
+    hot::{Hot, Queue, changed_folds, lock},
+    page::Filling,
+    sequencer::{Handover, Numbering, Pending, compose},
+    writer,
+};
+
+/// A store with one writer, and any number of publishers and readers.
+///
+/// A clone is the same relay. When the last clone is dropped, the writer stores what was accepted and ends;
+/// [`Relay::close`] waits for that.
+#[derive(Debug, Clone)]
+pub struct Relay {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: ArcStore,
+    config: Config,
+    queue: Arc<Queue>,
+    hot: Mutex<HashMap<ThreadId, Weak<Hot>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.queue.close();
+    }
+}
+
+impl Relay {
+    /// Starts a relay. The writer is a thread of its own, so that no busy runtime keeps events from being stored.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] when the system gives no thread.
+    pub fn start(store: Arc<dyn Store>, config: Config) -> Result<Self, StoreError> {
+        let queue = Arc::new(Queue::new());
+        let unavailable = |what: &str, source: std::io::Error| StoreError::Unavailable {
+            what: what.to_owned(),
+            source: Arc::new(source),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(|error| unavailable("the writer's timer could not be made", error))?;
+        let write = writer::write(Arc::clone(&store), Arc::clone(&queue), config);
+        let writer = std::thread::Builder::new()
+            .name("taffrail-writer".into())
+            .spawn(move || runtime.block_on(write))
+            .map_err(|error| unavailable("the writer's thread could not be started", error))?;
+        let inner =
+            Inner { store: ArcStore(store), config, queue, hot: Mutex::default(), writer: Mutex::new(Some(writer)) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Stores what was accepted and ends the writer. Publishers must not be used after.
+    pub async fn close(&self) {
+        self.inner.queue.close();
+        let writer = lock(&self.inner.writer).take();
+        if let Some(writer) = writer {
+            // Joining blocks, so it happens where blocking is allowed; a writer that panicked has said so itself.
+            let _ = tokio::task::spawn_blocking(move || writer.join()).await;
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.inner.store.0
+    }
+
+    /// Why nothing is being stored at the moment; `None` while all is well.
+    pub fn health(&self) -> watch::Receiver<Option<StoreError>> {
+        self.inner.queue.health.subscribe()
+    }
+
+    async fn hot(&self, thread: &ThreadId) -> Result<Arc<Hot>, RelayError> {
+        if let Some(hot) = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade) {
+            return Ok(hot);
+        }
+        let head = self.store().extent(thread.clone()).await?.head;
+        let mut all = lock(&self.inner.hot);
+        // Another task may have been faster while we asked the store.
+        if let Some(hot) = all.get(thread).and_then(Weak::upgrade) {
+            return Ok(hot);
+        }
+        all.retain(|_, hot| hot.strong_count() > 0);
+        let hot = Arc::new(Hot::new(thread.clone(), self.inner.config, head));
+        all.insert(thread.clone(), Arc::downgrade(&hot));
+        Ok(hot)
+    }
+
+    /// Opens a thread for writing events of a run; neither needs to exist before.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::Store`] when the store cannot be read.
+    pub async fn publisher(&self, thread: &ThreadId, run: &RunId) -> Result<Publisher, RelayError> {
+        let hot = self.hot(thread).await?;
+        if let Some(fold) = self.store().run(run.clone()).await? {
+            hot.know(fold);
+        }
+        Ok(Publisher::new(run.clone(), hot, Arc::clone(&self.inner.queue)))
+    }
+
+    /// Appends a few events of a run at once, durable on return; with a claim, only if that is not taken yet.
+    ///
+    /// For what happens outside a run's own process: starting it, deciding an approval, asking for its end. Dropping
+    /// the future leaves either all or none of it stored.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::Claimed`] with the value of the claim that came first; nothing was stored then.
+    pub async fn commit(
+        &self,
+        thread: &ThreadId,
+        run: &RunId,
+        events: &[Event],
+        claim: Option<Claim>,
+    ) -> Result<RunFold, RelayError> {
+        let mut pending = Pending::default();
+        for event in events {
+            let mut body = Vec::new();
+            event.encode_body(&mut body);
+            let folding = [(0, event.clone())];
+            let folding = if event.folds() { &folding[..] } else { &[] };
+            pending.push(Handover { run, ts: clock::now(), bodies: &body, count: 1, lines: 0, line_bytes: 0, folding });
+        }
+        loop {
+            // The index first: if the thread moves on after it, the numbers below conflict.
+            let head = self.store().extent(thread.clone()).await?.head;
+            let fold = self.store().run(run.clone()).await?;
+            let folds = fold.into_iter().map(|fold| (run.clone(), fold)).collect();
+            let mut numbering = Numbering { thread: thread.clone(), head, ts: Default::default(), folds };
+            let blocks = compose(&pending, &mut numbering, self.inner.config.block_bytes);
+            let runs = changed_folds(&numbering, pending.runs());
+            let fold = runs.first().cloned().unwrap_or_else(|| RunFold::new(run.clone(), thread.clone()));
+            let append = Append { thread: thread.clone(), expected: head, blocks, runs, claim: claim.clone() };
+            match self.store().append(vec![append]).await?.pop() {
+                Some(Appended::Claimed { value }) => return Err(RelayError::Claimed { value }),
+                Some(Appended::Conflict { .. }) => {}
+                Some(Appended::Stored) | None => {
+                    let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
+                    if let Some(hot) = hot {
+                        hot.advance(numbering.head);
+                    }
+                    return Ok(fold);
+                }
+            }
+        }
+    }
+
+    /// A run's state as of its last durable record.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn run(&self, run: &RunId) -> Result<Option<RunFold>, RelayError> {
+        Ok(self.store().run(run.clone()).await?)
+    }
+
+    /// Runs, newest first.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn runs(&self, query: ListRuns) -> Result<Vec<RunFold>, RelayError> {
+        Ok(self.store().runs(query).await?)
+    }
+
+    /// How far a thread goes.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn extent(&self, thread: &ThreadId) -> Result<Extent, RelayError> {
+        Ok(self.store().extent(thread.clone()).await?)
+    }
+
+    /// Follows a thread, or one run of it.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::CursorAhead`] when `start` is past the end, and when the store cannot be read.
+    pub async fn follow(&self, thread: &ThreadId, run: Option<RunId>, start: Start) -> Result<Follower, RelayError> {
+        let hot = self.hot(thread).await?;
+        // Subscribed before the head is read, so that what another process writes in between is not missed.
+        let changes = self.store().changes();
+        let head = self.store().extent(thread.clone()).await?.head;
+        hot.advance(head);
+        let after = match start {
+            Start::Beginning => Seq::START,
+            Start::After(after) if after > head => {
+                return Err(RelayError::CursorAhead { thread: thread.clone(), after, head });
+            }
+            Start::After(after) => after,
+            Start::Live => head,
+        };
+        Ok(Follower::new(hot, self.inner.store.clone(), changes, after, run))
+    }
+
+    /// Reads a window of a thread, waiting up to [`PageQuery::wait`] for a first match.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::CursorAhead`] when the start is past the end, and when the store cannot be read.
+    pub async fn page(&self, thread: &ThreadId, query: &PageQuery) -> Result<Page, RelayError> {
+        if let Some(tail) = query.tail {
+            return self.tail(thread, query, tail).await;
+        }
+        let run = query.filter.run.clone();
+        let mut follower = self.follow(thread, run, query.start).await?;
+        let deadline = Instant::now() + query.wait;
+        let mut filling = Filling::new(query, follower.position(), self.inner.config.scan_bytes);
+        let mut gap: Option<Gap> = None;
+        while !filling.full() {
+            let delivery = match follower.try_next().await? {
+                Some(delivery) => delivery,
+                None if !filling.lines.is_empty() || gap.is_some() || query.wait == Duration::ZERO => break,
+                None if self.at_end(query).await? => break,
+                None => match tokio::time::timeout_at(deadline, follower.next()).await {
+                    Ok(delivery) => delivery?,
+                    Err(_) => break,
+                },
+            };
+            match delivery {
+                Delivery::Gap(told) => {
+                    filling.next = told.to;
+                    gap = Some(told);
+                }
+                Delivery::Blocks(blocks) => blocks.iter().for_each(|block| filling.take(block)),
+            }
+        }
+        if !filling.full() {
+            // The end was reached, over blocks of other runs perhaps.
+            filling.next = filling.next.max(follower.position());
+        }
+        let extent = self.extent(thread).await?;
+        let done = filling.next >= self.last_of(query, extent.head).await? && self.at_end(query).await?;
+        let meta = PageMeta {
+            next: filling.next,
+            head: extent.head,
+            first: extent.first,
+            done,
+            matched: filling.lines.len() as u64,
+            scanned: filling.scanned,
+        };
+        Ok(Page { gap, lines: filling.lines, meta })
+    }
+
+    /// Whether the run of a query has finished, so that waiting for more of it is in vain.
+    async fn at_end(&self, query: &PageQuery) -> Result<bool, RelayError> {
+        let Some(run) = &query.filter.run else { return Ok(false) };
+        Ok(self.run(run).await?.is_some_and(|fold| fold.status.ended()))
+    }
+
+    async fn last_of(&self, query: &PageQuery, head: Seq) -> Result<Seq, RelayError> {
+        let Some(run) = &query.filter.run else { return Ok(head) };
+        Ok(self.run(run).await?.map_or(head, |fold| fold.last))
+    }
+
+    /// The last `tail` matching records, looked for from the head backwards.
+    async fn tail(&self, thread: &ThreadId, query: &PageQuery, tail: usize) -> Result<Page, RelayError> {
+        let extent = self.extent(thread).await?;
+        let floor = match query.start {
+            Start::Beginning => Seq::START,
+            Start::After(after) => after,
+            Start::Live => extent.head,
+        };
+        let wanted = tail.min(query.limit);
+        let mut lines = Vec::new();
+        let (mut until, mut bytes, mut scanned, mut scanned_bytes) = (extent.head, 0, 0, 0);
+        'reading: while until > floor && lines.len() < wanted && scanned_bytes < self.inner.config.scan_bytes {
+            let blocks = self
+                .store()
+                .read(ReadBlocks {
+                    thread: thread.clone(),
+                    after: floor,
+                    until,
+                    run: query.filter.run.clone(),
+                    max_bytes: query.max_bytes,
+                    backwards: true,
+                })
+                .await?;
+            let Some(first) = blocks.first() else { break };
+            let reached = Seq(first.first.0.saturating_sub(1)).max(floor);
+            for block in blocks.iter().rev() {
+                let block_lines: Vec<_> = block.lines().zip(block.first.0..).collect();
+                for (line, seq) in block_lines.into_iter().rev() {
+                    if seq > until.0 || seq <= floor.0 {
+                        continue;
+                    }
+                    scanned += 1;
+                    scanned_bytes += line.len();
+                    if query.filter.passes(&line) {
+                        bytes += line.len();
+                        if bytes > query.max_bytes && !lines.is_empty() {
+                            break 'reading;
+                        }
+                        lines.push(line);
+                        if lines.len() == wanted {
+                            break 'reading;
+                        }
+                    }
+                }
+            }
+            until = reached;
+        }
+        lines.reverse();
+        let meta = PageMeta {
+            next: extent.head,
+            head: extent.head,
+            first: extent.first,
+            done: self.at_end(query).await?,
+            matched: lines.len() as u64,
+            scanned,
+        };
+        Ok(Page { gap: None, lines, meta })
+    }
+}

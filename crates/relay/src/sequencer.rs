@@ -1,0 +1,312 @@
+//! Numbers pending events, composes records, closes blocks. No I/O, no clock.
+//!
+//! Publishers encode the bodies of their events and put them into [`Pending`], in the order that will be the log's.
+//! [`compose`] then writes, for each, the common fields with the next number before the body, and cuts the lines into
+//! blocks. Pending events stay as they are until their blocks are durable: when another writer of the same thread was
+//! faster, they are composed again after the new head.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use taffrail_mcp_core::{Event, RecordHead, RunFold, RunId, Seq, ThreadId, Timestamp};
+
+use crate::Block;
+
+/// A chunk is closed at this size, so that `emit` never pays for moving a large buffer.
+const CHUNK_BYTES: usize = 256 * 1024;
+/// The same for the list of segments; 4,096 are 160 KiB.
+const CHUNK_SEGMENTS: usize = 4096;
+
+/// Encoded events of one run that were accepted together.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    /// Index into [`Pending::runs`].
+    run: u32,
+    /// Records.
+    count: u32,
+    /// Bytes of their bodies.
+    bytes: u32,
+    /// Lines of process output that they complete.
+    lines: u32,
+    /// Their bytes as read.
+    line_bytes: u64,
+    /// When they were accepted.
+    ts: Timestamp,
+}
+
+#[derive(Debug, Default)]
+struct Chunk {
+    bodies: Vec<u8>,
+    segments: Vec<Segment>,
+    /// Events that change a run's state: their segment, their index in it, themselves.
+    folding: Vec<(u32, u64, Event)>,
+}
+
+impl Chunk {
+    fn full(&self) -> bool {
+        self.bodies.len() >= CHUNK_BYTES || self.segments.len() >= CHUNK_SEGMENTS
+    }
+}
+
+/// What is accepted for one thread and not yet taken by the writer, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    chunks: VecDeque<Chunk>,
+    runs: Vec<RunId>,
+    /// Records in it.
+    count: u64,
+    bytes: usize,
+}
+
+/// What a publisher hands over: bodies that end in newlines, and what is known about them.
+pub(crate) struct Handover<'a> {
+    pub(crate) run: &'a RunId,
+    pub(crate) ts: Timestamp,
+    pub(crate) bodies: &'a [u8],
+    pub(crate) count: u64,
+    pub(crate) lines: u64,
+    pub(crate) line_bytes: u64,
+    pub(crate) folding: &'a [(u64, Event)],
+}
+
+impl Pending {
+    /// Records in it.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Bytes of their bodies.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Runs with events in it.
+    pub(crate) fn runs(&self) -> &[RunId] {
+        &self.runs
+    }
+
+    /// Adds events at the end.
+    pub(crate) fn push(&mut self, new: Handover<'_>) {
+        let Handover { run, ts, bodies, count, lines, line_bytes, folding } = new;
+        let at = match self.runs.iter().rposition(|known| known == run) {
+            Some(at) => at,
+            None => {
+                self.runs.push(run.clone());
+                self.runs.len() - 1
+            }
+        };
+        if self.chunks.back().is_none_or(Chunk::full) {
+            self.chunks.push_back(Chunk::default());
+        }
+        let Some(chunk) = self.chunks.back_mut() else { return };
+        self.count += count;
+        self.bytes += bodies.len();
+        chunk.bodies.extend_from_slice(bodies);
+        let segment = u32::try_from(chunk.segments.len()).unwrap_or(u32::MAX);
+        chunk.folding.extend(folding.iter().map(|(index, event)| (segment, *index, event.clone())));
+        chunk.segments.push(Segment {
+            run: u32::try_from(at).unwrap_or(u32::MAX),
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            bytes: u32::try_from(bodies.len()).unwrap_or(u32::MAX),
+            lines: u32::try_from(lines).unwrap_or(u32::MAX),
+            line_bytes,
+            ts,
+        });
+    }
+
+    /// Takes whole chunks from the front until `max_bytes` are reached; at least one when there is one.
+    pub(crate) fn take(&mut self, max_bytes: usize) -> Pending {
+        let mut taken = Pending { runs: self.runs.clone(), ..Pending::default() };
+        while taken.bytes < max_bytes
+            && let Some(chunk) = self.chunks.pop_front()
+        {
+            taken.bytes += chunk.bodies.len();
+            taken.count += chunk.segments.iter().map(|s| u64::from(s.count)).sum::<u64>();
+            taken.chunks.push_back(chunk);
+        }
+        self.bytes -= taken.bytes;
+        self.count -= taken.count;
+        if self.chunks.is_empty() {
+            self.runs.clear();
+        }
+        taken
+    }
+}
+
+/// The thread's side of composing: where numbering goes on, and what its runs are like.
+#[derive(Debug, Clone)]
+pub(crate) struct Numbering {
+    pub(crate) thread: ThreadId,
+    /// The last number given.
+    pub(crate) head: Seq,
+    /// Times never go backwards in a log that one process writes.
+    pub(crate) ts: Timestamp,
+    /// State of each run that writes here.
+    pub(crate) folds: BTreeMap<RunId, RunFold>,
+}
+
+/// Composes all of `pending` after `numbering.head`, and moves `numbering` on.
+pub(crate) fn compose(pending: &Pending, numbering: &mut Numbering, block_bytes: usize) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open = Open { block_bytes, ..Open::default() };
+    let mut left = pending.bytes;
+    let mut head = Vec::with_capacity(256);
+    for chunk in &pending.chunks {
+        let mut bodies = chunk.bodies.as_slice();
+        let mut folding = chunk.folding.iter().peekable();
+        for (index, segment) in (0u32..).zip(&chunk.segments) {
+            let Some(run) = pending.runs.get(segment.run as usize) else { continue };
+            let Some((mine, rest)) = bodies.split_at_checked(segment.bytes as usize) else { continue };
+            bodies = rest;
+            let ts = segment.ts.max(numbering.ts);
+            numbering.ts = ts;
+            let fold = (numbering.folds.entry(run.clone()))
+                .or_insert_with(|| RunFold::new(run.clone(), numbering.thread.clone()));
+            head.clear();
+            RecordHead { seq: Seq(0), thread: &numbering.thread, run, ts }.encode_head(&mut head);
+            // All but the number is the same for the whole segment.
+            let common = head.get(b"{\"seq\":0".len()..).unwrap_or_default();
+            let mut start = 0;
+            for (place, end) in (0u64..).zip(memchr::memchr_iter(b'\n', mine)) {
+                let seq = numbering.head.next();
+                numbering.head = seq;
+                open.line(run, seq, ts, common, mine.get(start..=end).unwrap_or_default(), left, &mut blocks);
+                left = left.saturating_sub(end + 1 - start);
+                start = end + 1;
+                if let Some((.., event)) = folding.next_if(|(at, of, _)| (*at, *of) == (index, place)) {
+                    fold.wrote(seq, ts, 0, 0);
+                    fold.apply(seq, ts, event);
+                }
+            }
+            fold.wrote(numbering.head, ts, u64::from(segment.lines), segment.line_bytes);
+        }
+    }
+    open.close(&mut blocks);
+    blocks
+}
+
+/// The block being filled.
+#[derive(Default)]
+struct Open {
+    block_bytes: usize,
+    run: Option<RunId>,
+    first: Seq,
+    count: u64,
+    ts: Timestamp,
+    bytes: Vec<u8>,
+}
+
+impl Open {
+    #[expect(clippy::too_many_arguments, reason = "the inner loop of the writer; a struct would be built per line")]
+    fn line(
+        &mut self,
+        run: &RunId,
+        seq: Seq,
+        ts: Timestamp,
+        common: &[u8],
+        body: &[u8],
+        left: usize,
+        out: &mut Vec<Block>,
+    ) {
+        if self.run.as_ref() != Some(run) || self.bytes.len() + body.len() > self.block_bytes {
+            self.close(out);
+            self.run = Some(run.clone());
+            self.first = seq;
+            // Room for the lines that may come, each about twice its body with the common fields.
+            self.bytes.reserve((left * 3 + 512).min(self.block_bytes + body.len() + 512));
+        }
+        self.bytes.extend_from_slice(b"{\"seq\":");
+        self.bytes.extend_from_slice(itoa::Buffer::new().format(seq.0).as_bytes());
+        self.bytes.extend_from_slice(common);
+        self.bytes.extend_from_slice(body);
+        self.count += 1;
+        self.ts = ts;
+    }
+
+    fn close(&mut self, out: &mut Vec<Block>) {
+        let Some(run) = self.run.take() else { return };
+        let mut bytes = std::mem::take(&mut self.bytes);
+        // A ring holds blocks for long: give back what a wrong guess reserved.
+        if bytes.capacity() > bytes.len() + bytes.len() / 4 {
+            bytes.shrink_to_fit();
+        }
+        out.push(Block { run, first: self.first, count: self.count, ts: self.ts, bytes: Bytes::from(bytes) });
+        self.count = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use taffrail_mcp_core::{Note, Record, RunStart};
+
+    use super::*;
+
+    fn pending(events: &[(&str, Event)]) -> Pending {
+        let mut pending = Pending::default();
+        for (i, (run, event)) in events.iter().enumerate() {
+            let run = RunId::new(run).unwrap();
+            let mut body = Vec::new();
+            event.encode_body(&mut body);
+            let folding = if event.folds() { &[(0, event.clone())][..] } else { &[] };
+            let ts = Timestamp::from_micros(1000 - i as u64);
+            pending.push(Handover { run: &run, ts, bodies: &body, count: 1, lines: 0, line_bytes: 0, folding });
+        }
+        pending
+    }
+
+    fn numbering(head: u64) -> Numbering {
+        let thread = ThreadId::new("t").unwrap();
+        Numbering { thread, head: Seq(head), ts: Timestamp::default(), folds: BTreeMap::new() }
+    }
+
+    fn note(text: &'static str) -> Event {
+        Note::info(text).into()
+    }
+
+    #[test]
+    fn blocks_are_dense_one_run_each_and_never_go_back_in_time() {
+        let pending = pending(&[("a", note("1")), ("a", note("2")), ("b", note("3")), ("a", note("4"))]);
+        let mut numbering = numbering(10);
+        let blocks = compose(&pending, &mut numbering, 1 << 20);
+        let shape: Vec<_> = blocks.iter().map(|b| (b.run.as_str(), b.first.0, b.count)).collect();
+        assert_eq!(shape, [("a", 11, 2), ("b", 13, 1), ("a", 14, 1)]);
+        let records: Vec<_> = blocks.iter().flat_map(Block::lines).map(|l| Record::parse(&l).unwrap()).collect();
+        assert_eq!(records.iter().map(|r| r.seq.0).collect::<Vec<_>>(), [11, 12, 13, 14]);
+        assert!(records.iter().all(|r| r.ts.micros() == 1000), "{records:?}");
+        assert_eq!(numbering.head, Seq(14));
+        assert_eq!(numbering.folds[&RunId::new("a").unwrap()].last, Seq(14));
+    }
+
+    #[test]
+    fn a_block_is_closed_at_its_size() {
+        let pending = pending(&vec![("a", note("0123456789")); 100]);
+        let blocks = compose(&pending, &mut numbering(0), 1000);
+        assert!(blocks.len() > 5);
+        assert!(blocks.iter().all(|b| b.bytes.len() <= 1200));
+        assert_eq!(blocks.iter().map(|b| b.count).sum::<u64>(), 100);
+    }
+
+    #[test]
+    fn composing_again_gives_new_numbers_and_the_same_events() {
+        let start = RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false };
+        let pending = pending(&[("a", start.into()), ("a", note("x"))]);
+        let text = |head| {
+            let blocks = compose(&pending, &mut numbering(head), 1 << 20);
+            String::from_utf8(blocks[0].bytes.to_vec()).unwrap()
+        };
+        assert_eq!(text(0).replace("\"seq\":1", "\"seq\":6").replace("\"seq\":2", "\"seq\":7"), text(5));
+    }
+
+    #[test]
+    fn taking_a_part_leaves_the_rest() {
+        let mut all = pending(&vec![("a", note("0123456789")); 10_000]);
+        let (count, bytes) = (all.count(), all.bytes());
+        let first = all.take(1);
+        assert!(first.count() > 0 && first.count() < count);
+        assert_eq!((first.count() + all.count(), first.bytes() + all.bytes()), (count, bytes));
+        let mut at = numbering(0);
+        compose(&first, &mut at, 1 << 20);
+        compose(&all, &mut at, 1 << 20);
+        assert_eq!(at.head, Seq(count));
+    }
+}

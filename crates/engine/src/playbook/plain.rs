@@ -6,7 +6,7 @@
 use std::{fmt, io};
 
 use minijinja::{Error, ErrorKind, Output, State, Value as JinjaValue, value::ValueKind};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::template::MAX_RENDERED_BYTES;
 
@@ -38,6 +38,27 @@ pub(crate) fn to_json(value: &JinjaValue, max: usize) -> Result<Value, Option<St
         Err(error) if error.is_io() => Err(None),
         Err(error) => Err(Some(error.to_string())),
     }
+}
+
+/// JSON into minijinja.
+pub(crate) fn to_jinja(value: &Value) -> JinjaValue {
+    match value {
+        Value::Null => JinjaValue::from(()),
+        Value::Bool(answer) => JinjaValue::from(*answer),
+        Value::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(whole), _) => JinjaValue::from(whole),
+            (None, Some(large)) => JinjaValue::from(large),
+            (None, None) => number.as_f64().map_or_else(|| JinjaValue::from(()), JinjaValue::from),
+        },
+        Value::String(text) => JinjaValue::from(text.as_str()),
+        Value::Array(items) => items.iter().map(to_jinja).collect::<Vec<_>>().into(),
+        Value::Object(map) => object_to_jinja(map),
+    }
+}
+
+/// An object into minijinja.
+pub(crate) fn object_to_jinja(map: &Map<String, Value>) -> JinjaValue {
+    JinjaValue::from_pairs(map.iter().map(|(key, value)| (key.as_str(), to_jinja(value))))
 }
 
 /// A buffer that fails when it would grow past `max`.

@@ -1,3 +1,21 @@
-//! The MCP server: tools over a [`Backend`].
+//! The MCP server: eight tools over a [`backend::Backend`].
+//!
+//! A run never lives in a request: the tools start it, wait for it and read it. What a call waits for, and
+//! what a client is told meanwhile, is decided here; all else is the backend's.
 
+mod args;
 pub mod backend;
+mod call;
+mod empty_reads;
+pub mod level;
+mod line;
+mod logs;
+mod runs;
+mod schema;
+mod server;
+mod snapshot;
+mod tables;
+mod tools;
+mod window;
+
+pub use self::server::{McpConfig, McpServer};

@@ -20,8 +20,8 @@ pub type Reply<'a, T> = BoxFuture<'a, Result<T, BackendError>>;
 /// - An unknown run is [`BackendErrorKind::NotFound`]; nothing panics on bad input.
 /// - Snapshot documents are JSON objects with the fields of the wire contract: `run`, `thread`,
 ///   `playbook`, `status`, `state`, `step`, `head`, `started_at`, `elapsed_ms`, `usage`, and where they
-///   apply `error`, `at`, `approval`, `checkpoint`, `spool`, `next`. `head` is the seq of the run's own last
-///   record. `next` may be left out: the tools then say it. Unknown fields are passed on.
+///   apply `error`, `at`, `approval`, `checkpoint`, `spool`, `next`. `head` is the thread's last seq. `next`
+///   may be left out or empty: the tools then say it. Unknown fields are passed on.
 /// - What a snapshot tells is already in the log: a [`Backend::follow`] started before it yields every
 ///   record up to its `head` without waiting for anything else to happen.
 ///
@@ -65,11 +65,13 @@ pub trait Backend: Send + Sync + 'static {
     fn check_playbook(&self, playbook: PlaybookRef) -> Reply<'_, PlaybookReport>;
 
     /// The run's records with a seq greater than `after`, in order, then new ones as they come; ends
-    /// after `run-finished`. A range that can no longer be had is one item of type `gap`.
+    /// after `run-finished`. A range that can no longer be had is one item of type `gap`. Where the thread
+    /// goes on with records of other runs, [`Followed::Reached`] says so: the flush before a response
+    /// waits for the snapshot's `head`, and would else wait its full half second.
     ///
     /// A reader is a position: pulled only when the client has taken what came before, it must hold no
     /// more than one read's worth of records.
-    fn follow(&self, run: &str, after: u64) -> BoxStream<'static, Result<Record, BackendError>>;
+    fn follow(&self, run: &str, after: u64) -> BoxStream<'static, Result<Followed, BackendError>>;
 }
 
 /// A request to start a run.
@@ -167,6 +169,15 @@ pub struct Record {
     pub seq: u64,
     /// The record: one JSON object on one line, without the line's end.
     pub json: Arc<str>,
+}
+
+/// What following a run yields.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Followed {
+    /// The run's next record.
+    Record(Record),
+    /// Up to this seq there is nothing more of this run.
+    Reached(u64),
 }
 
 /// Which runs to list.

@@ -85,7 +85,7 @@ impl Outbox {
     }
 
     /// Takes nothing more and waits, at most `limit`, until all that is queued is written.
-    pub(super) async fn close(&self, limit: Duration) -> io::Result<()> {
+    pub(crate) async fn close(&self, limit: Duration) -> io::Result<()> {
         let end = {
             let mut pending = self.0.lock();
             pending.closing = true;

@@ -1,0 +1,223 @@
+//! The rmcp handler: routes requests to the tools.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use futures_util::FutureExt as _;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, CustomRequest, CustomResult, ErrorCode,
+        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+        SetLevelRequestMethod, Tool,
+    },
+    service::RequestContext,
+};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    args,
+    backend::Backend,
+    call::{Call, Failure, bad_level, is_modern, requested_level},
+    empty_reads::EmptyReads,
+    level::Level,
+    logs, runs, tables, tools,
+};
+use crate::{forward::Destination, stdio::StdioTransport};
+
+/// Methods that this server has; a request of one that ends up among the unknown had unreadable parameters.
+const METHODS: [&str; 6] = ["initialize", "server/discover", "ping", "tools/list", "tools/call", "logging/setLevel"];
+
+/// What an operator may set about the MCP surface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpConfig {
+    /// The `logger` of event notifications. Default `taffrail.event`.
+    pub event_logger: String,
+    /// Callers share this file system, so that paths are told and taken. Default false; true on stdio.
+    pub shared_fs: bool,
+}
+
+impl Default for McpConfig {
+    fn default() -> Self {
+        Self { event_logger: "taffrail.event".to_owned(), shared_fs: false }
+    }
+}
+
+/// The MCP server for one connection. What is shared between connections is in the [`Backend`].
+///
+/// Can be served over any rmcp transport. A call that is cancelled, or whose connection ends, stops
+/// waiting; no run ever ends because of that.
+pub struct McpServer {
+    backend: Arc<dyn Backend>,
+    shared_fs: bool,
+    logger: Arc<str>,
+    tools: Vec<Tool>,
+    empty_reads: Mutex<EmptyReads>,
+    /// Set by `logging/setLevel`, in revisions that have sessions.
+    level: Mutex<Option<Level>>,
+    /// Where events go, when not through rmcp.
+    destination: Option<Destination>,
+    hung_up: CancellationToken,
+}
+
+impl McpServer {
+    /// A server that answers from `backend`.
+    pub fn new(backend: Arc<dyn Backend>, config: &McpConfig) -> Self {
+        let McpConfig { event_logger, shared_fs } = config;
+        Self {
+            backend,
+            shared_fs: *shared_fs,
+            logger: event_logger.as_str().into(),
+            tools: tools::all(),
+            empty_reads: Mutex::default(),
+            level: Mutex::default(),
+            destination: None,
+            hung_up: CancellationToken::new(),
+        }
+    }
+
+    /// Lets events go straight into `transport`'s output, and waits end with its input.
+    #[must_use]
+    pub fn over(mut self, transport: &StdioTransport) -> Self {
+        self.destination = Some(Destination::Outbox(transport.outbox()));
+        self.hung_up = transport.closed();
+        self
+    }
+
+    fn session_level(&self) -> Option<Level> {
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a tool. `None`: there is none of that name.
+    async fn dispatch(
+        &self,
+        call: &Call,
+        name: &str,
+        arguments: Option<Map<String, Value>>,
+    ) -> Option<Result<CallToolResult, Failure>> {
+        /// Reads the arguments, then does the work.
+        macro_rules! with {
+            ($args:expr, |$read:ident| $work:expr) => {
+                match $args {
+                    Ok($read) => $work.await,
+                    Err(failure) => Err(failure),
+                }
+            };
+        }
+        let args = arguments;
+        Some(match name {
+            "run" => with!(args::read(args), |args| runs::run(call, args)),
+            "resume" => with!(args::read(args), |args| runs::resume(call, args)),
+            "run_status" => with!(args::read(args), |args| runs::run_status(call, args)),
+            "run_logs" => with!(args::read(args), |args| logs::run_logs(call, &self.empty_reads, args)),
+            "run_cancel" => with!(args::read(args), |args| runs::run_cancel(call, args)),
+            "list_runs" => with!(args::read(args), |args| tables::list_runs(call, args)),
+            "list_playbooks" => with!(args::read(args), |args| tables::list_playbooks(call, args)),
+            "check_playbook" => with!(args::read(args), |args| tables::check_playbook(call, args)),
+            _ => return None,
+        })
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        // Not by the builder's method, which is marked deprecated: revisions up to 2025-11-25 need it.
+        capabilities.logging = Some(Map::new());
+        let mut me = Implementation::new("taffrail", env!("CARGO_PKG_VERSION"));
+        me.title = Some("Taffrail".to_owned());
+        ServerConfig::new(capabilities).with_server_info(me).with_instructions(tools::INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let CallToolRequestParams { name, arguments, .. } = request;
+        let level = requested_level(&context, self.session_level())?;
+        let peer = || Destination::Peer(context.peer.clone());
+        let call = Call {
+            backend: Arc::clone(&self.backend),
+            level,
+            destination: self.destination.clone().unwrap_or_else(peer),
+            logger: Arc::clone(&self.logger),
+            shared_fs: self.shared_fs,
+            hung_up: self.hung_up.clone(),
+            context,
+        };
+        // rmcp never answers a request whose handler panics. Nothing of ours is left half done: what a tool
+        // changes is changed by the backend.
+        let done = AssertUnwindSafe(self.dispatch(&call, &name, arguments)).catch_unwind();
+        match done.await {
+            Ok(Some(Ok(result))) => Ok(result.into()),
+            Ok(Some(Err(failure))) => Ok(failure.into_result().into()),
+            Ok(None) => Err(self.unknown_tool(&name)),
+            Err(_panic) => {
+                tracing::error!(tool = %name, "a tool call panicked");
+                Err(ErrorData::internal_error(
+                    format!("internal error in `{name}`; runs are not harmed, `list_runs` shows them"),
+                    None,
+                ))
+            }
+        }
+    }
+
+    #[expect(deprecated, reason = "revisions up to 2025-11-25 have it")]
+    async fn set_level(
+        &self,
+        request: rmcp::model::SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if is_modern(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
+        let value = serde_json::to_value(request.level).unwrap_or_default();
+        let level = Level::from_value(&value).ok_or_else(|| bad_level(&value))?;
+        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+        Ok(())
+    }
+
+    /// Requests of unknown methods, and, since rmcp reads what its types refuse as custom, those of
+    /// known methods with bad parameters.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        let set_level = method == SetLevelRequestMethod::VALUE;
+        if !METHODS.contains(&method.as_str()) || set_level && is_modern(&context) {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
+        }
+        if set_level {
+            let level = params.as_ref().and_then(|params| params.get("level"));
+            return Err(bad_level(level.unwrap_or(&Value::Null)));
+        }
+        let text = format!("the parameters of {method} are not those of the protocol");
+        Err(ErrorData::invalid_params(text, None))
+    }
+}
+
+impl McpServer {
+    fn unknown_tool(&self, name: &str) -> ErrorData {
+        let names: Vec<_> = self.tools.iter().map(|tool| &*tool.name).collect();
+        let text = format!("unknown tool `{name}`; there are {}", names.join(", "));
+        ErrorData::invalid_params(text, None)
+    }
+}

@@ -1,0 +1,136 @@
+//! The driver: carries out what the machine decides, and decides nothing itself.
+
+mod drive;
+mod outlet;
+
+use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
+
+use serde_json::{Map, Value};
+use taffrail_mcp_core::{EventSink, RunId, ThreadId, Usage};
+
+use crate::{
+    machine::{Books, Ended, IdSource, Machine, Reading, Resolution, ResumeData, ResumeError, Setup},
+    playbook::Playbook,
+    process::Cancel,
+};
+use drive::Session;
+
+/// Finds a playbook by name, or says in words why it cannot be had.
+pub type FindPlaybook = Arc<dyn Fn(&str) -> Result<Arc<Playbook>, String> + Send + Sync>;
+
+/// Runs playbooks. Cheap to clone; keeps nothing about any run.
+#[derive(Clone)]
+pub struct Engine {
+    find: FindPlaybook,
+    parallel: usize,
+}
+
+/// Where a run gets what it needs, and where its events go.
+pub struct Job {
+    /// The run; in the environment of its processes as `TAFFRAIL_RUN`.
+    pub run: RunId,
+    /// Its log; in the environment as `TAFFRAIL_THREAD`.
+    pub thread: ThreadId,
+    /// For a start: the inputs, checked and completed with defaults here. For a resume: the secret ones again.
+    pub inputs: Map<String, Value>,
+    /// The base of all working directories. A resume keeps the one it was started with.
+    pub cwd: PathBuf,
+    /// More environment for every process, such as a run token. Never stored.
+    pub env: Vec<(String, String)>,
+    /// What the run has used according to its log; zero for a new run. A resume takes the larger of this and what its
+    /// checkpoint says, as a session that was interrupted used more than its last checkpoint knows.
+    pub usage: Usage,
+    /// Takes the events.
+    pub sink: Arc<dyn EventSink>,
+    /// Made when the run shall end for good: `cancelled`.
+    pub cancel: Cancel,
+    /// Made when this server shall end: the run is `interrupted` and can be resumed. A cancel wins over it.
+    pub shutdown: Cancel,
+    /// Makes ids of checkpoints and approvals.
+    pub ids: Arc<dyn IdSource>,
+}
+
+/// A run that is ready to go: everything has been checked and nothing emitted.
+#[must_use = "a run does nothing until it is driven"]
+pub struct Run {
+    machine: Machine,
+    job: Job,
+    name: String,
+    used: Reading,
+}
+
+impl Engine {
+    /// An engine that finds called playbooks with `find`.
+    pub fn new(find: FindPlaybook) -> Self {
+        let parallel = thread::available_parallelism().map_or(1, NonZero::get);
+        Self { find, parallel }
+    }
+
+    /// Sets how many branches of a fan-out run at the same time where it does not say; default: one a processor.
+    #[must_use]
+    pub fn with_parallel(self, parallel: usize) -> Self {
+        Self { parallel, ..self }
+    }
+
+    /// Makes a new run ready. Inputs that do not fit are told by the run itself, which then halts at once.
+    pub fn prepare(&self, playbook: &Arc<Playbook>, mut job: Job) -> Run {
+        let setup = Setup {
+            books: Books::collect(playbook, |name| (self.find)(name)),
+            cwd: job.cwd.clone(),
+            parallel: self.parallel,
+            ids: Arc::clone(&job.ids),
+        };
+        let machine = Machine::new(playbook, std::mem::take(&mut job.inputs), setup);
+        Run { machine, name: playbook.name.clone(), used: Reading::default(), job }
+    }
+
+    /// Makes a resume ready: checks the decision, the answer and the secrets. A caller that has to claim a checkpoint
+    /// does so between this and [`Run::drive`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ResumeError`]; nothing has been emitted, and the run is as it was.
+    pub fn prepare_resume(
+        &self,
+        data: ResumeData,
+        resolution: Option<Resolution>,
+        mut job: Job,
+    ) -> Result<Run, ResumeError> {
+        let used = Reading::from_usage(&data.usage).max(Reading::from_usage(&job.usage));
+        let name = data.frames.first().map(|frame| frame.playbook.clone()).unwrap_or_default();
+        let (inputs, cwd, ids) = (std::mem::take(&mut job.inputs), job.cwd.clone(), Arc::clone(&job.ids));
+        let machine = Machine::resume(data, resolution, inputs, cwd, self.parallel, ids)?;
+        Ok(Run { machine, name, used, job })
+    }
+
+    /// Runs a playbook to its end, or to where it waits for someone. See [`Run::drive`].
+    pub async fn start(&self, playbook: &Arc<Playbook>, job: Job) -> Ended {
+        self.prepare(playbook, job).drive().await
+    }
+
+    /// Goes on with a run. See [`Engine::prepare_resume`] and [`Run::drive`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ResumeError`]; nothing has been emitted, and the run is as it was.
+    pub async fn resume(
+        &self,
+        data: ResumeData,
+        resolution: Option<Resolution>,
+        job: Job,
+    ) -> Result<Ended, ResumeError> {
+        Ok(self.prepare_resume(data, resolution, job)?.drive().await)
+    }
+}
+
+impl Run {
+    /// Runs to the end, or to where it waits for someone, and says how it ended.
+    ///
+    /// Exactly one `run-finished` of depth 0 is emitted, as the last event, whatever happens: after a panic of ours it
+    /// is a `halt` with `internal-error`, and when this future is dropped in the middle it is `interrupted`. Processes
+    /// are ended in both cases.
+    pub async fn drive(self) -> Ended {
+        let Run { machine, job, name, used } = self;
+        Session::new(machine, job, used).drive(name).await
+    }
+}

@@ -55,6 +55,18 @@ pub fn encode_json_str(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
+/// Turns line ends into spaces.
+///
+/// Values of unknown fields are written as they were read, white space between their tokens included; a record is one
+/// line, and a bare carriage return ends a line of SSE. Inside JSON strings neither can occur, so nothing changes.
+pub(crate) fn join_lines(json: &mut [u8]) {
+    for byte in json {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+}
+
 fn escape(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     match byte {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApprovalRequested, CancelRequested, Clipped, Event, PendingApproval, Reason, Record, RunId, RunStatus, Seq,
-    Snapshot, ThreadId, Timestamp, Usage, snapshot,
+    ApprovalRequested, CancelRequested, CheckpointClaimed, Clipped, Event, PendingApproval, Reason, Record, RunId,
+    RunStatus, Seq, Snapshot, ThreadId, Timestamp, Usage, snapshot,
 };
 
 /// Everything that is known about a run without reading its log again.
@@ -83,6 +83,8 @@ impl RunFold {
     }
 
     /// Notes that records up to `seq` were written, `lines` lines of process output with `bytes` bytes among them.
+    ///
+    /// A run's very first record must be noted by itself, for its place and time are kept.
     pub fn wrote(&mut self, seq: Seq, ts: Timestamp, lines: u64, bytes: u64) {
         if self.first == Seq::START {
             self.first = seq;
@@ -122,12 +124,13 @@ impl RunFold {
             }
             Event::StateDone(done) if done.depth == 0 => self.exit.clone_from(&done.exit),
             Event::RunFinished(end) if end.depth == 0 => {
+                // What ends a run that rests (a cancel while it is suspended) adds no running time.
+                self.usage.wall_ms = self.usage_at(ts).wall_ms;
                 self.status = end.status;
                 self.error.clone_from(&end.error);
                 self.detail.clone_from(&end.detail);
                 self.at.clone_from(&end.at);
                 self.cancel = None;
-                self.usage.wall_ms += ts.micros().saturating_sub(self.resumed_at.micros()) / 1000;
                 if end.status.is_final() {
                     (self.approval, self.checkpoint) = (None, None);
                 }
@@ -143,12 +146,16 @@ impl RunFold {
                 self.usage.clipped_bytes += bytes;
             }
             Event::Checkpoint(event) => self.checkpoint = Some((event.checkpoint.clone(), seq)),
-            Event::CheckpointClaimed(event) => {
-                self.checkpoint.take_if(|(id, _)| *id == event.checkpoint);
-                self.approval = None;
-            }
-            Event::CancelRequested(event) => self.cancel = Some(event.clone()),
+            Event::CheckpointClaimed(event) => self.claim(event),
+            Event::CancelRequested(event) if !self.status.is_final() => self.cancel = Some(event.clone()),
             _ => {}
+        }
+    }
+
+    /// The run goes on from its checkpoint: what it waited for is settled.
+    fn claim(&mut self, event: &CheckpointClaimed) {
+        if self.checkpoint.take_if(|(id, _)| *id == event.checkpoint).is_some() {
+            self.approval = None;
         }
     }
 
@@ -159,7 +166,7 @@ impl RunFold {
     /// What it used up to `now`.
     pub fn usage_at(&self, now: Timestamp) -> Usage {
         let mut usage = self.usage;
-        if self.status == RunStatus::Running {
+        if self.status == RunStatus::Running && self.first != Seq::START {
             usage.wall_ms += now.micros().saturating_sub(self.resumed_at.micros()) / 1000;
         }
         usage

@@ -47,7 +47,7 @@ pub use id::{Id, IdKind, RunId, RunKind, ThreadId, ThreadKind};
 pub use line::{LineFields, LineHead};
 pub use page::{Gap, GapReason, PageMeta};
 pub use record::Record;
-pub use schema::{gap_schema, record_schema, snapshot_schema};
+pub use schema::{gap_schema, page_schema, record_schema, snapshot_schema};
 pub use seq::{Seq, Start};
 pub use sink::{BoxFuture, EventBatch, EventSink, LogLine, NullSink};
 pub use snapshot::{PendingApproval, Snapshot};

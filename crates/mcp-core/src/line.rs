@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::{Seq, Timestamp};
 
@@ -65,17 +65,24 @@ fn quoted<'a>(line: &'a [u8], at: &mut usize, open: &[u8]) -> Option<&'a str> {
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct LineFields<'a> {
     /// The state a record is about.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     pub state: Option<Cow<'a, str>>,
     /// The stream of process output.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     pub stream: Option<Cow<'a, str>>,
     /// The text of `log`, `message` and `note`.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "text")]
     pub text: Option<Cow<'a, str>>,
     /// The branch.
     #[serde(default)]
     pub index: Option<u64>,
+}
+
+/// Serde borrows a `Cow` only when it is not inside an `Option`.
+fn text<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'a, str>>, D::Error> {
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    Option::deserialize(deserializer).map(|text| text.map(|Text(text)| text))
 }
 
 impl<'a> LineFields<'a> {
@@ -89,6 +96,15 @@ impl<'a> LineFields<'a> {
 mod tests {
     use super::*;
     use crate::{Event, Note, RecordHead, RunId};
+
+    #[test]
+    fn fields_are_borrowed_when_nothing_is_escaped() {
+        let fields = LineFields::parse(br#"{"type":"log","state":"s","stream":null,"text":"a\tb","index":3}"#).unwrap();
+        assert!(matches!(fields.state, Some(Cow::Borrowed("s"))));
+        assert_eq!((fields.stream, fields.index), (None, Some(3)));
+        assert!(matches!(fields.text, Some(Cow::Owned(text)) if text == "a\tb"));
+        assert!(LineFields::parse(br#"{"type":"x","state":1}"#).is_none());
+    }
 
     #[test]
     fn head_of_a_written_record() {

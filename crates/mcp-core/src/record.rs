@@ -11,7 +11,8 @@ use crate::{Event, Fields, OtherEvent, RecordError, RecordHead, RunId, Seq, Thre
 /// One record of a log.
 ///
 /// Reading and writing loses nothing: an unknown type becomes [`Event::Other`], unknown fields of a known type are in
-/// `extra`, and a known type whose fields do not have the known shape is passed on as [`Event::Other`] too.
+/// `extra`, and a known type whose fields do not have the known shape is passed on as [`Event::Other`] too. Unknown
+/// values keep their bytes, numbers beyond 64 bits among them; only line ends between their tokens become spaces.
 #[derive(Debug, Clone)]
 pub struct Record {
     /// Position in the thread's log.
@@ -41,15 +42,7 @@ impl Record {
         let thread = take(&mut fields, "thread")?;
         let run = take(&mut fields, "run")?;
         let ts = take(&mut fields, "ts")?;
-        let kind: String = take(&mut fields, "type")?;
-        let (event, extra) = match Event::read(&kind, object.get()) {
-            Some(event) => {
-                let known = known_fields(&event);
-                fields.retain(|(name, _)| !known.contains(name));
-                (event, fields)
-            }
-            None => (Event::Other(OtherEvent { kind, fields }), Fields::new()),
-        };
+        let (event, extra) = event_of(fields, object)?;
         Ok(Self { seq, thread, run, ts, event, extra })
     }
 
@@ -62,33 +55,28 @@ impl Record {
         let object: &RawValue = serde_json::from_slice(line).map_err(RecordError::Json)?;
         let Object(mut fields) = serde_json::from_str(object.get()).map_err(RecordError::Json)?;
         fields.retain(|(name, _)| !matches!(name.as_str(), "seq" | "thread" | "run" | "ts"));
-        let kind: String = take(&mut fields, "type")?;
-        Ok(match Event::read(&kind, object.get()) {
-            Some(event) => {
-                let known = known_fields(&event);
-                fields.retain(|(name, _)| !known.contains(name));
-                (event, fields)
-            }
-            None => (Event::Other(OtherEvent { kind, fields }), Fields::new()),
-        })
+        event_of(fields, object)
     }
 
     /// Appends its line, newline included.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let Record { seq, thread, run, ts, event, extra } = self;
-        RecordHead { seq: *seq, thread, run, ts: *ts }.encode(event, out);
-        if extra.is_empty() {
-            return;
-        }
-        out.truncate(out.len().saturating_sub(b"}\n".len()));
-        for (name, value) in extra {
-            out.push(b',');
-            crate::encode_json_str(name, out);
-            out.push(b':');
-            out.extend_from_slice(value.get().as_bytes());
-        }
-        out.extend_from_slice(b"}\n");
+        RecordHead { seq: *seq, thread, run, ts: *ts }.encode_head(out);
+        event.encode_body_with(extra, out);
     }
+}
+
+/// The event, and what is left of the fields.
+fn event_of(mut fields: Fields, object: &RawValue) -> Result<(Event, Fields), RecordError> {
+    let kind: String = take(&mut fields, "type")?;
+    Ok(match Event::read(&kind, object.get()) {
+        Some(event) => {
+            let known = known_fields(&event);
+            fields.retain(|(name, _)| !known.contains(name));
+            (event, fields)
+        }
+        None => (Event::Other(OtherEvent { kind, fields }), Fields::new()),
+    })
 }
 
 /// The names that serde writes for this value: a field that was there and is not among them (one set to its default,

@@ -155,9 +155,13 @@ impl Event {
     ///
     /// Process output, nearly all of any log, takes a path of its own; the bytes are the same as serde's.
     pub fn encode_body(&self, out: &mut Vec<u8>) {
-        match self {
-            Event::Log(log) => log.encode_body(out),
-            other => {
+        let line = match self {
+            Event::Log(log) => log.as_line(),
+            _ => None,
+        };
+        match (line, self) {
+            (Some(line), _) => line.encode_body(out),
+            (None, other) => {
                 let start = out.len();
                 if serde_json::to_writer(&mut *out, other).is_err() {
                     // No event type can fail: all keys are strings, all numbers are finite or checked, and a Vec
@@ -165,11 +169,32 @@ impl Event {
                     out.truncate(start);
                     out.extend_from_slice(b"{\"type\":\"note\",\"level\":\"error\",\"text\":\"unencodable event\"}");
                 }
+                if let Event::Other(_) = other {
+                    crate::encode::join_lines(&mut out[start..]);
+                }
                 // The common fields come first, so the object's opening brace is not ours.
                 out.remove(start);
                 out.push(b'\n');
             }
         }
+    }
+
+    /// As [`Event::encode_body`], with further fields at the end: those of [`crate::Record::extra`].
+    pub fn encode_body_with(&self, extra: &Fields, out: &mut Vec<u8>) {
+        self.encode_body(out);
+        if extra.is_empty() {
+            return;
+        }
+        out.truncate(out.len().saturating_sub(b"}\n".len()));
+        let start = out.len();
+        for (name, value) in extra {
+            out.push(b',');
+            crate::encode_json_str(name, out);
+            out.push(b':');
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        crate::encode::join_lines(&mut out[start..]);
+        out.extend_from_slice(b"}\n");
     }
 
     /// Whether the state of a run depends on it (see [`crate::RunFold`]).

@@ -88,33 +88,22 @@ impl Log {
         self.data().len() as u64 + self.folded + newline
     }
 
-    pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
-        let data = self.data();
-        let line = LineOf { log: self, data: &data }.line();
-        line.encode_body(out);
-    }
-}
-
-struct LineOf<'a> {
-    log: &'a Log,
-    data: &'a [u8],
-}
-
-impl<'a> LineOf<'a> {
-    fn line(&self) -> LogLine<'a> {
-        let Log { state, index, stream, text: _, b64: _, part, more, redraw, folded, eol, crlf } = self.log;
-        LogLine {
+    /// The line of text that this record is made from; `None` when it is of another kind: serde writes those.
+    pub(super) fn as_line(&self) -> Option<LogLine<'_>> {
+        let Log { state, index, stream, text, b64, part, more, redraw, folded, eol, crlf } = self;
+        let (Some(text), None, None | Some(false)) = (text, b64, eol) else { return None };
+        Some(LogLine {
             state,
             index: *index,
             stream: *stream,
-            data: self.data,
+            data: text.as_bytes(),
             part: *part,
             more: *more,
             redraw: *redraw,
             folded: *folded,
-            eol: eol.unwrap_or(true),
+            eol: eol.is_none(),
             crlf: *crlf,
-        }
+        })
     }
 }
 

@@ -1,0 +1,13 @@
+//! The wire contract, from the outside.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
+mod absent;
+mod batch;
+mod fold;
+mod generate;
+mod roundtrip;
+mod samples;
+mod schema;
+mod shapes;
+mod unknown;

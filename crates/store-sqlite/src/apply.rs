@@ -96,9 +96,11 @@ fn insert(conn: &Connection, thread: i64, row: &BlockRow) -> Result<(), Fault> {
 
 /// Replaces the state of a run. The usual case, a status that stays, touches no index.
 fn replace(conn: &Connection, row: &RunRow) -> Result<(), Fault> {
-    let same = conn
-        .prepare_cached("UPDATE runs SET fold = ?3 WHERE run = ?1 AND status = ?2")?
-        .execute(params![row.run.as_str(), row.status, row.fold])?;
+    let same = conn.prepare_cached("UPDATE runs SET fold = ?3 WHERE run = ?1 AND status = ?2")?.execute(params![
+        row.run.as_str(),
+        row.status,
+        row.fold
+    ])?;
     if same == 0 {
         conn.prepare_cached(
             "INSERT INTO runs (run, thread, status, fold) VALUES (?1, ?2, ?3, ?4)

@@ -144,9 +144,7 @@ pub(crate) fn runs(conn: &Connection, query: &ListRuns) -> Result<Vec<RunFold>, 
     // One query for each status reads its index backwards and stops; `IN` would sort all of them. The plus keeps
     // SQLite from choosing the index of statuses where that of threads is better.
     let sql = match thread {
-        Some(_) => {
-            "SELECT no, fold FROM runs WHERE thread = ?3 AND +status = ?4 AND no < ?1 ORDER BY no DESC LIMIT ?2"
-        }
+        Some(_) => "SELECT no, fold FROM runs WHERE thread = ?3 AND +status = ?4 AND no < ?1 ORDER BY no DESC LIMIT ?2",
         None => "SELECT no, fold FROM runs WHERE status = ?4 AND no < ?1 AND ?3 IS NULL ORDER BY no DESC LIMIT ?2",
     };
     for (i, status) in query.status.iter().enumerate() {

@@ -7,9 +7,7 @@ use std::{
 };
 
 use taffrail_mcp_core::{BoxFuture, RunFold, RunId, Seq, ThreadId};
-use taffrail_relay::{
-    Append, Appended, Block, Extent, ListRuns, ReadBlocks, Store, StoreError, ThreadUsage, Trimmed,
-};
+use taffrail_relay::{Append, Appended, Block, Extent, ListRuns, ReadBlocks, Store, StoreError, ThreadUsage, Trimmed};
 use tokio::sync::{oneshot, watch};
 
 use crate::{

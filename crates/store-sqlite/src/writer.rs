@@ -182,8 +182,7 @@ fn answer(batch: Vec<Job>, outcomes: Result<Vec<Outcome>, StoreError>, again: &m
             (Job::Append { answer, .. }, Outcome::Appended(answers)) => drop(answer.send(Ok(answers))),
             (Job::Forget { answer, .. }, Outcome::Forgotten) => drop(answer.send(Ok(()))),
             (Job::Trim { thread, through, so_far, answer }, Outcome::Trimmed(removed, done)) => {
-                let so_far =
-                    Trimmed { records: so_far.records + removed.records, bytes: so_far.bytes + removed.bytes };
+                let so_far = Trimmed { records: so_far.records + removed.records, bytes: so_far.bytes + removed.bytes };
                 if done {
                     drop(answer.send(Ok(so_far)));
                 } else {

@@ -1,0 +1,3 @@
+//! The SQLite store: the contract, and what only a file can suffer.
+
+mod suite;

@@ -5,15 +5,25 @@
 
 mod cel_tree;
 mod condition;
+mod diagnostic;
+mod fields;
+mod keys;
 mod model;
+mod names;
+mod parse;
 mod plain;
+mod scalar;
 mod scope;
 mod template;
+mod units;
+mod yaml;
 
 pub use condition::{Condition, ConditionError, EvalError};
+pub use diagnostic::{Diagnostic, Severity};
 pub use model::{
     Action, ApproveSpec, ApprovedBy, AskSpec, Budget, CallSpec, FanOut, Gate, InputKind, InputSpec, Over, Parse,
     Playbook, Policy, ProcessSpec, Program, State, Target, TemplateValue,
 };
+pub use parse::{Parsed, parse};
 pub use scope::{Scope, exit_value};
 pub use template::{Template, TemplateError};

@@ -26,6 +26,9 @@ pub(crate) const MAX_RENDERED_BYTES: usize = 1024 * 1024;
 /// minijinja's unit of work: about one instruction or 64 bytes of data, so that a render allocates at most some 32 MB
 /// and ends in well under a second.
 const FUEL: u64 = 500_000;
+/// Most statements that bind a name. Values share their parts, so each binding can double what a value stands for
+/// (`{% set a = [a, a] %}`), and minijinja writes such a value whole before it counts the work.
+const MAX_BINDINGS: usize = 12;
 /// The only template of its environment.
 const NAME: &str = "template";
 
@@ -72,6 +75,12 @@ pub enum TemplateError {
         /// Its length.
         bytes: usize,
     },
+    /// It binds more names than a template may.
+    #[error("template has {count} `for`, `set` and `with` statements; the limit is {MAX_BINDINGS}")]
+    TooManyBindings {
+        /// How many it has.
+        count: usize,
+    },
     /// It cannot be rendered with these variables.
     #[error("cannot render `{template}`: {message}")]
     Render {
@@ -96,6 +105,10 @@ impl Template {
     pub fn compile(source: &str) -> Result<Self, TemplateError> {
         if source.len() > MAX_SOURCE_BYTES {
             return Err(TemplateError::TooLong { bytes: source.len() });
+        }
+        let count = bindings(source);
+        if count > MAX_BINDINGS {
+            return Err(TemplateError::TooManyBindings { count });
         }
         let (kind, names) = if !["{{", "{%", "{#"].iter().any(|mark| source.contains(mark)) {
             (Kind::Literal, Vec::new())
@@ -124,6 +137,21 @@ impl Template {
     /// The names it looks up, sorted; dotted where an attribute is read at once.
     pub(crate) fn references(&self) -> &[String] {
         &self.references
+    }
+
+    /// Whether it is exactly one `{{ expression }}`, so that its value need not be text.
+    pub(crate) fn is_expression(&self) -> bool {
+        matches!(*self.kind, Kind::Expression(_))
+    }
+
+    /// Whether it has no markup at all.
+    pub(crate) fn is_literal(&self) -> bool {
+        matches!(*self.kind, Kind::Literal)
+    }
+
+    /// Whether every template can use the name: a function such as `range`.
+    pub(crate) fn is_builtin(name: &str) -> bool {
+        matches!(name, "loop" | "self") || BASE.globals().any(|(global, _)| global == name)
     }
 
     /// Renders to one string. Numbers and booleans are plain, lists and objects are JSON, null is `null`.
@@ -174,17 +202,14 @@ impl Template {
         let mut names: Vec<&str> =
             self.references.iter().map(|name| name.split('.').next().unwrap_or(name)).collect();
         names.dedup();
-        names
-            .into_iter()
-            .filter_map(|name| {
-                let value = match scope.variable(name)? {
-                    Variable::Object(map) => object_to_jinja(map),
-                    Variable::Value(value) => to_jinja(value),
-                    Variable::Number(number) => JinjaValue::from(number),
-                };
-                Some((name.to_owned(), value))
-            })
-            .collect()
+        JinjaValue::from_pairs(names.into_iter().filter_map(|name| {
+            let value = match scope.variable(name)? {
+                Variable::Object(map) => object_to_jinja(map),
+                Variable::Value(value) => to_jinja(value),
+                Variable::Number(number) => JinjaValue::from(number),
+            };
+            Some((name, value))
+        }))
     }
 
     fn bounded(&self, text: String) -> Result<String, TemplateError> {
@@ -257,6 +282,16 @@ fn single_expression(source: &str) -> Option<&str> {
     // `{{-` and `-}}` trim the text around them; here there is none.
     let inner = inner.strip_prefix(['-', '+']).unwrap_or(inner);
     Some(inner.strip_suffix(['-', '+']).unwrap_or(inner))
+}
+
+/// Counts the statements that bind names; those in quotes or `raw` too, which does no harm.
+fn bindings(source: &str) -> usize {
+    source
+        .split("{%")
+        .skip(1)
+        .map(|rest| rest.trim_start_matches(['-', '+']).trim_start())
+        .filter(|rest| ["for", "set", "with", "filter"].iter().any(|word| rest.starts_with(word)))
+        .count()
 }
 
 fn keep_newline() -> Result<minijinja::syntax::SyntaxConfig, TemplateError> {
@@ -352,10 +387,10 @@ mod tests {
         check("{{ 'x' * 100000000 }}", Err("cannot render"));
         check("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", Err("more work"));
         let doubling = format!("{{% set a = 'xx' %}}{}{{{{ a }}}}", "{% set a = a ~ a %}".repeat(60));
-        check(&doubling, Err("cannot render"));
-        let shared = format!("{{% set a = [1] %}}{}{{{{ a }}}}", "{% set a = [a, a] %}".repeat(60));
-        check(&shared, Err("too large"));
+        check(&doubling, Err("the limit is 12"));
         let shared = format!("{{% set a = [1] %}}{}{{{{ a ~ 'x' }}}}", "{% set a = [a, a] %}".repeat(60));
+        check(&shared, Err("the limit is 12"));
+        let shared = format!("{{% set a = [1] %}}{}{{{{ a }}}}", "{% set a = [a, a, a, a, a, a] %}".repeat(11));
         check(&shared, Err("cannot render"));
         check(&"x".repeat(70_000), Err("the limit is"));
     }

@@ -1,2 +1,76 @@
-//! Placeholder.
-fn main() {}
+//! `cargo xtask`: the workspace's tasks, each in one file.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "reports to the person who runs it")]
+
+mod bench;
+mod ci;
+mod demo;
+mod deny;
+mod docs;
+mod examples;
+mod layers;
+mod lint;
+mod shell;
+mod test;
+mod wire;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+const USAGE: &str = "\
+cargo xtask <task>
+
+  ci                all of the following but bench and demo; reports every failure at the end
+  lint              formatting, layers, clippy
+  test [--heavy]    all tests, doc tests among them; --heavy: more cases and larger inputs
+  wire [--check]    regenerates docs/wire.md and docs/schema, and fails when that changed something
+  examples          builds and runs every package in examples/
+  docs              builds the documentation, warnings are errors
+  deny              licences, advisories and doubles, where cargo-deny is installed
+  bench [CRATE…]    the benches of crates and of the whole system: JSON lines, then a table
+  demo              runs the tour playbook
+";
+
+/// How a task ended that did not fail.
+enum Outcome {
+    Passed,
+    /// Could not be done here, and why.
+    Skipped(String),
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some((task, args)) = args.split_first() else {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    match run(task, args) {
+        Ok(Outcome::Passed) => ExitCode::SUCCESS,
+        Ok(Outcome::Skipped(why)) => {
+            println!("{task}: skipped: {why}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{task}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: &str, args: &[String]) -> Result<Outcome> {
+    match (task, args) {
+        ("ci", []) => ci::run(),
+        ("lint", []) => lint::run(),
+        ("test", []) => test::run(false),
+        ("test", [heavy]) if heavy == "--heavy" => test::run(true),
+        ("wire", []) => wire::run(wire::Mode::Write),
+        ("wire", [check]) if check == "--check" => wire::run(wire::Mode::Check),
+        ("examples", []) => examples::run(),
+        ("docs", []) => docs::run(),
+        ("deny", []) => deny::run(),
+        ("bench", crates) => bench::run(crates),
+        ("demo", []) => demo::run(),
+        _ => anyhow::bail!("not a task, or not its arguments\n\n{USAGE}"),
+    }
+}

@@ -26,8 +26,7 @@ use super::{
     yaml::{self, Key, Node, NodeKind},
 };
 
-pub(crate) use flow::successors;
-pub(crate) use inputs::fits;
+pub(crate) use inputs::{KINDS, fits};
 
 /// What reading a source gave.
 #[derive(Debug)]

@@ -264,16 +264,6 @@ impl TemplateValue {
                 .map(Value::Object),
         }
     }
-
-    /// Calls `visit` with every template in the value.
-    pub(crate) fn each_template<'a>(&'a self, visit: &mut impl FnMut(&'a Template)) {
-        match self {
-            Self::Text(template) => visit(template),
-            Self::Plain(_) => {}
-            Self::List(items) => items.iter().for_each(|item| item.each_template(visit)),
-            Self::Object(fields) => fields.iter().for_each(|(_, value)| value.each_template(visit)),
-        }
-    }
 }
 
 /// The inside of a text that may be exactly one `{{ … }}`; whether it is, only the compiler can tell.

@@ -25,7 +25,7 @@ pub(super) fn check(entries: &[(Key, Rc<Node>)], states: &[State], entry: usize,
 }
 
 /// The states that may come after one, in the order of its gates.
-pub(crate) fn successors(state: &State, index: usize, count: usize) -> Vec<usize> {
+fn successors(state: &State, index: usize, count: usize) -> Vec<usize> {
     let next = (index + 1 < count).then_some(index + 1);
     if state.gates.is_empty() {
         return next.into_iter().collect();

@@ -86,7 +86,9 @@ mod tests {
         let scope = Scope::new("run:1/x");
         let (first, second) = (scope.entry(), scope.entry());
         let list = first.list().into_encoded_bytes();
-        assert!(list.ends_with(format!("{}/run_1_x/{}", this_process(), first.0.rsplit('/').next().unwrap()).as_bytes()));
+        assert!(
+            list.ends_with(format!("{}/run_1_x/{}", this_process(), first.0.rsplit('/').next().unwrap()).as_bytes())
+        );
         assert!(first.is_in(&list) && !second.is_in(&list));
         assert!(is_of_process(&list, this_process()));
         assert!(!is_of_process(&list, &this_process()[..3]), "a prefix of a name is another name");

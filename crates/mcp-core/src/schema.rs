@@ -56,18 +56,19 @@ pub fn record_schema() -> Value {
         "required": ["seq", "thread", "run", "ts", "type"],
         "properties": {
             "seq": { "type": "integer", "minimum": 1, "description": "Position in the thread's log; dense." },
-            "thread": property::<ThreadId>(),
-            "run": property::<RunId>(),
-            "ts": property::<Timestamp>(),
-            "type": { "type": "string" },
+            "thread": property::<ThreadId>("The log."),
+            "run": property::<RunId>("The run that wrote it."),
+            "ts": property::<Timestamp>("When it was accepted: RFC 3339, UTC, microseconds, `Z`."),
+            "type": { "type": "string", "description": "What happened; kebab-case." },
         },
         "oneOf": alternatives,
     })
 }
 
-fn property<T: JsonSchema>() -> Value {
+fn property<T: JsonSchema>(description: &str) -> Value {
     let mut schema = schema_of::<T>();
     if let Some(object) = schema.as_object_mut() {
+        object.insert("description".to_owned(), json!(description));
         object.remove("$schema");
         object.remove("title");
     }

@@ -40,6 +40,24 @@ impl Reason {
     /// The server that ran it was shut down.
     pub const SHUTDOWN: Self = Self::word("shutdown");
 
+    /// The words that this version writes itself, in the order of the contract.
+    pub const KNOWN: &'static [Self] = &[
+        Self::GATE_FAILED,
+        Self::NO_GATE_MATCHED,
+        Self::BUDGET_EXHAUSTED,
+        Self::TIMEOUT,
+        Self::REPAIR_EXHAUSTED,
+        Self::APPROVAL_REJECTED,
+        Self::TEMPLATE_ERROR,
+        Self::CONDITION_ERROR,
+        Self::SPAWN_FAILED,
+        Self::CALL_FAILED,
+        Self::CANCELLED,
+        Self::ESCALATED,
+        Self::PROCESS_GONE,
+        Self::SHUTDOWN,
+    ];
+
     const fn word(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))
     }
@@ -75,6 +93,10 @@ impl Policy {
     pub const NO_GATE_MATCHED: Self = Self::word("no-gate-matched");
     /// The state was cancelled.
     pub const CANCELLED: Self = Self::word("cancelled");
+
+    /// The words that this version writes itself.
+    pub const KNOWN: &'static [Self] =
+        &[Self::OK, Self::REPAIR, Self::ESCALATE, Self::FAIL, Self::NO_GATE_MATCHED, Self::CANCELLED];
 
     const fn word(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))

@@ -231,7 +231,8 @@ pub fn segments(dir: impl AsRef<Path>, run: &RunId) -> Result<Vec<Segment>, Spoo
         let found = recover::examine(&file, run).map_err(|e| dir.error("read", &name, e))?;
         let found = found.ok_or_else(|| SpoolError::Foreign { path: dir.path(&name), run: run.clone() })?;
         let last = found.last.map(|last| last.seq);
-        segments.push(Segment { path: dir.path(&name), head: found.head, last, bytes: found.len });
+        let head = found.head.filter(|_| last.is_some());
+        segments.push(Segment { path: dir.path(&name), head, last, bytes: found.len });
     }
     Ok(segments)
 }

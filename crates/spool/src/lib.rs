@@ -47,6 +47,8 @@ mod source;
 mod task;
 
 mod error;
+#[cfg(test)]
+mod testing;
 
 pub use attach::{Drained, Spools};
 pub use error::SpoolError;

@@ -2,23 +2,20 @@
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
+use serde::de::IgnoredAny;
 use taffrail_mcp_core::{LineHead, RunId, Seq};
 
 use crate::format::SegmentHead;
 
 /// Read from the end in pieces of this size: one is enough for nearly every last line.
 const CHUNK: usize = 64 * 1024;
-/// The head of a record fits this, except for absurdly long type names.
-const LINE_HEAD: usize = 1024;
-
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Found {
     /// Its first line; `None` when the file holds no whole line.
     pub(crate) head: Option<SegmentHead>,
-    /// Where records begin.
-    pub(crate) body: u64,
-    /// Up to here it is well: whole lines, the last one a record or the first line. What is after it is torn.
+    /// Up to here it is well: whole lines, the last one a record. What is after it is torn; that goes for a first line
+    /// without a record, too, which only a crash leaves: the next record may be another than it announced.
     pub(crate) len: u64,
     /// Its last record, if it has one.
     pub(crate) last: Option<Last>,
@@ -36,7 +33,7 @@ pub(crate) struct Last {
 impl Found {
     /// The position after which the file goes on; `None` when it holds nothing.
     ///
-    /// A first line without a record is only left by a crash: the file goes on with the record it announced.
+    /// A first line alone says it, too: all before the record it announced is in older files.
     pub(crate) fn cursor(&self) -> Option<Seq> {
         let announced = self.head.as_ref().map(|head| Seq(head.first.0.saturating_sub(1)));
         self.last.map(|last| last.seq).or(announced)
@@ -59,7 +56,7 @@ pub(crate) fn examine(file: &File, run: &RunId) -> io::Result<Option<Found>> {
         return Ok(None);
     };
     let body = end as u64 + 1;
-    let mut found = Found { head: Some(head), body, len: body, last: None };
+    let mut found = Found { head: Some(head), ..Found::default() };
     let mut before = len;
     while let Some(newline) = newline_before(file, before, body)? {
         let start = newline_before(file, newline, body)?.map_or(body, |at| at + 1);
@@ -74,21 +71,12 @@ pub(crate) fn examine(file: &File, run: &RunId) -> io::Result<Option<Found>> {
     Ok(Some(found))
 }
 
-/// Reads the head of the record at `start..newline`.
+/// Reads the record at `start..newline`: all of it, for a torn line may have been glued to something.
 fn record(file: &File, start: u64, newline: u64, run: &RunId) -> io::Result<Option<Last>> {
-    let len = newline - start;
-    let closed = len > 0 && read(file, newline - 1, 1)? == b"}";
-    if !closed {
-        return Ok(None);
-    }
-    let parse = |line: &[u8]| {
-        let head = LineHead::parse(line)?;
-        (head.run == run.as_str()).then(|| Last { seq: head.seq, own_thread: head.thread == head.run })
-    };
-    if let Some(last) = parse(&read(file, start, len.min(LINE_HEAD as u64))?) {
-        return Ok(Some(last));
-    }
-    Ok(if len > LINE_HEAD as u64 { parse(&read(file, start, len)?) } else { None })
+    let line = read(file, start, newline - start)?;
+    let head = LineHead::parse(&line).filter(|head| head.run == run.as_str());
+    let whole = || serde_json::from_slice::<IgnoredAny>(&line).is_ok();
+    Ok(head.filter(|_| whole()).map(|head| Last { seq: head.seq, own_thread: head.thread == head.run }))
 }
 
 /// The last newline in `floor..before`.

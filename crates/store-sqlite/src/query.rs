@@ -187,3 +187,37 @@ pub(crate) fn threads(conn: &Connection) -> Result<Vec<ThreadUsage>, Fault> {
     }
     Ok(threads)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, db::Db, schema};
+
+    /// A page is found by descents in trees, never by a scan or a sort, however many threads and blocks there are.
+    #[test]
+    fn pages_are_found_without_scan_or_sort() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::new(&dir.path().join("store.db"), Config::default()).unwrap();
+        let (conn, _turnstile) = schema::prepare(&db).unwrap();
+        for of_thread in [None, Some(true), Some(false)] {
+            for backwards in [false, true] {
+                let sql = statement(of_thread, backwards);
+                let mut plan = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+                let with: &[&str] = if of_thread == Some(false) { &["", "", "", ""] } else { &["", "", ""] };
+                let steps: Vec<String> = plan
+                    .query_map(rusqlite::params_from_iter(with), |row| row.get(3))
+                    .unwrap()
+                    .collect::<Result<_, _>>()
+                    .unwrap();
+                let plan = steps.join("; ");
+                assert!(!plan.contains("SCAN") && !plan.contains("B-TREE"), "{of_thread:?} {backwards}: {plan}");
+                let by = if of_thread == Some(false) {
+                    "blocks_of_run (run=? AND rowid>? AND rowid<?)"
+                } else {
+                    "PRIMARY KEY (rowid>? AND rowid<?)"
+                };
+                assert_eq!(steps.iter().filter(|step| step.contains(by)).count(), 2, "{plan}");
+            }
+        }
+    }
+}

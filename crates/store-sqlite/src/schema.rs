@@ -87,7 +87,7 @@ pub(crate) fn prepare(db: &Db) -> Result<(Connection, Turnstile), StoreError> {
         db.connect(Role::Writer)?
     };
     // Before anything, the turnstile included, is made beside a file that may not be ours.
-    patiently(db, || identify(&conn).map(drop))?;
+    patiently(db, || look(db, &conn).map(drop))?;
     let turnstile = Turnstile::open(&db.path)?;
     let turn = turnstile.pass();
     patiently(db, || bring_up(db, &conn))?;
@@ -143,7 +143,7 @@ impl<E: Into<Fault>> From<E> for Refusal {
 }
 
 fn bring_up(db: &Db, conn: &Connection) -> Result<(), Refusal> {
-    let version = identify(conn)?;
+    let version = look(db, conn)?;
     if version == 0 {
         // Only has an effect before the first page is written.
         conn.pragma_update(None, "page_size", PAGE_SIZE)?;
@@ -169,6 +169,21 @@ fn bring_up(db: &Db, conn: &Connection) -> Result<(), Refusal> {
 
 /// Bytes of a page.
 const PAGE_SIZE: u32 = 4096;
+
+/// The format of the file at one moment; 0 when it is empty.
+fn look(db: &Db, conn: &Connection) -> Result<u32, Refusal> {
+    // SQLite takes some files shorter than a page for empty ones and would write over them.
+    let length = std::fs::metadata(&db.path).map_or(0, |file| file.len());
+    if (1..MIN_PAGE_SIZE).contains(&length) {
+        return Err(Fault::Damaged("it is not a database".into()).into());
+    }
+    // In a transaction, or another process could make the file between two questions.
+    let tx = Transaction::new_unchecked(conn, TransactionBehavior::Deferred)?;
+    identify(&tx)
+}
+
+/// Bytes of the smallest page of any SQLite database.
+const MIN_PAGE_SIZE: u64 = 512;
 
 /// The format of the file; 0 when it is empty.
 fn identify(conn: &Connection) -> Result<u32, Refusal> {

@@ -149,11 +149,8 @@ fn next_batch(jobs: &Receiver<Job>, again: &mut VecDeque<Job>) -> Option<Vec<Job
             }
         }
     }
-    if batch.is_empty() {
-        batch.extend(again.pop_front());
-    } else if size < BATCH_BYTES {
-        batch.extend(again.pop_front());
-    }
+    // However much comes in, a trim goes on: it makes the room for it.
+    batch.extend(again.pop_front());
     if batch.is_empty() { None } else { Some(batch) }
 }
 

@@ -38,6 +38,9 @@ pub use make::{all_of, append, block, blocks, fold, lines, numbered, put, run_id
 /// A promise of the contract, and what checks it.
 pub type Case<S> = (&'static str, fn(S) -> BoxFuture<'static, ()>);
 
+/// Two values on one store.
+pub type Pair = (Arc<dyn Store>, Arc<dyn Store>);
+
 /// Boxes what an async function gives, so that cases fit in a list.
 macro_rules! cases {
     ($($module:ident :: $name:ident),* $(,)?) => {
@@ -76,7 +79,7 @@ pub const CASES: &[Case<Arc<dyn Store>>] = cases![
 ];
 
 /// The cases for two values on the same store.
-pub const SHARED_CASES: &[Case<(Arc<dyn Store>, Arc<dyn Store>)>] = cases![
+pub const SHARED_CASES: &[Case<Pair>] = cases![
     shared::each_sees_what_the_other_stored,
     shared::both_number_one_thread,
     shared::a_claim_is_taken_once_for_both,
@@ -99,7 +102,7 @@ pub async fn run_all(make: impl Fn() -> Arc<dyn Store>) {
 /// # Panics
 ///
 /// When a case fails; the name of the case is printed before.
-pub async fn run_shared(make: impl Fn() -> (Arc<dyn Store>, Arc<dyn Store>)) {
+pub async fn run_shared(make: impl Fn() -> Pair) {
     for (name, case) in SHARED_CASES {
         run(name, case(make())).await;
     }

@@ -24,7 +24,7 @@ pub(super) async fn state_changes_with_the_blocks(store: Arc<dyn Store>) {
     let cases = [RunStatus::Running, RunStatus::Running, RunStatus::Suspended, RunStatus::Running, RunStatus::Done];
     for (status, head) in cases.into_iter().zip(0..) {
         let fold = state(status, head + 1);
-        put(&*store, with_runs(append("t", head, blocks("r", head, &[1])), &[fold.clone()])).await;
+        put(&*store, with_runs(append("t", head, blocks("r", head, &[1])), std::slice::from_ref(&fold))).await;
         assert_eq!(store.run(run_id("r")).await.unwrap(), Some(fold.clone()));
         for asked in [RunStatus::Running, RunStatus::Suspended, RunStatus::Done, RunStatus::Halt] {
             let listed = store.runs(ListRuns { status: vec![asked], ..ListRuns::default() }).await.unwrap();

@@ -10,13 +10,11 @@ use taffrail_relay::{Appended, Store};
 use tokio::time::{sleep, timeout};
 
 use super::{
-    all_of, append, blocks,
+    Pair, all_of, append, blocks,
     claims::claiming,
     concurrent::{check_race, write_racing},
     fold, put, run_id, thread_id,
 };
-
-type Pair = (Arc<dyn Store>, Arc<dyn Store>);
 
 pub(super) async fn each_sees_what_the_other_stored((a, b): Pair) {
     let mut head = 0;

@@ -222,12 +222,13 @@ fn compile_here(source: &str) -> Result<Compiled, ConditionError> {
     Ok(Compiled { program, references, functions })
 }
 
-/// The first complaint; the rest mostly follow from it.
+/// The first complaint, without the list of every token that could have come instead; the rest mostly follow from it.
 fn first_line(errors: &cel::ParseErrors) -> String {
-    errors.errors.first().map_or_else(
-        || "it cannot be read".to_owned(),
-        |error| format!("{} (at character {})", error.msg.trim(), error.pos.1.max(1)),
-    )
+    let Some(error) = errors.errors.first() else { return "it cannot be read".to_owned() };
+    let message = error.msg.split(" expecting ").next().unwrap_or_default();
+    let message = message.strip_prefix("Syntax error: ").unwrap_or(message).trim();
+    let message = message.replace("input '<EOF>'", "end of text");
+    format!("{message} (at character {})", error.pos.1.max(1))
 }
 
 fn explain(error: &ExecutionError) -> String {

@@ -12,6 +12,7 @@ type Step = (&'static str, fn() -> Result<Outcome>);
 const STEPS: &[Step] = &[
     ("format", lint::format),
     ("layers", lint::layers),
+    ("promises", lint::promises),
     ("clippy", lint::clippy),
     ("test", || test::run(false)),
     ("wire", || wire::run(wire::Mode::Check)),

@@ -3,12 +3,12 @@
 use anyhow::{Result, bail};
 
 use crate::{
-    Outcome, layers,
+    Outcome, layers, promises,
     shell::{cargo, show_and_run},
 };
 
 pub(crate) fn run() -> Result<Outcome> {
-    let steps: [fn() -> Result<Outcome>; 3] = [format, layers, clippy];
+    let steps: [fn() -> Result<Outcome>; 4] = [format, layers, promises, clippy];
     let failures: Vec<_> = steps.iter().filter_map(|step| step().err()).map(|error| format!("{error:#}")).collect();
     if !failures.is_empty() {
         bail!("{}", failures.join("\n"));
@@ -23,6 +23,11 @@ pub(crate) fn format() -> Result<Outcome> {
 
 pub(crate) fn layers() -> Result<Outcome> {
     layers::check()?;
+    Ok(Outcome::Passed)
+}
+
+pub(crate) fn promises() -> Result<Outcome> {
+    promises::check()?;
     Ok(Outcome::Passed)
 }
 

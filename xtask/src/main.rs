@@ -10,6 +10,7 @@ mod docs;
 mod examples;
 mod layers;
 mod lint;
+mod promises;
 mod shell;
 mod test;
 mod wire;
@@ -22,7 +23,7 @@ const USAGE: &str = "\
 cargo xtask <task>
 
   ci                all of the following but bench and demo; reports every failure at the end
-  lint              formatting, layers, clippy
+  lint              formatting, clippy, and what ARCHITECTURE.md says: layers, promises
   test [--heavy]    all tests, doc tests among them; --heavy: more cases and larger inputs
   wire [--check]    regenerates docs/wire.md and docs/schema, and fails when that changed something
   examples          builds and runs every package in examples/

@@ -1,6 +1,7 @@
 //! The driver: carries out what the machine decides, and decides nothing itself.
 
 mod drive;
+mod meter;
 mod outlet;
 
 use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
@@ -10,18 +11,15 @@ use taffrail_mcp_core::{EventSink, RunId, ThreadId, Usage};
 
 use crate::{
     machine::{Books, Ended, IdSource, Machine, Reading, Resolution, ResumeData, ResumeError, Setup},
-    playbook::Playbook,
+    playbook::{Library, Playbook},
     process::Cancel,
 };
-use drive::Session;
-
-/// Finds a playbook by name, or says in words why it cannot be had.
-pub type FindPlaybook = Arc<dyn Fn(&str) -> Result<Arc<Playbook>, String> + Send + Sync>;
+use drive::{Session, explain};
 
 /// Runs playbooks. Cheap to clone; keeps nothing about any run.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Engine {
-    find: FindPlaybook,
+    library: Library,
     parallel: usize,
 }
 
@@ -44,7 +42,8 @@ pub struct Job {
     pub sink: Arc<dyn EventSink>,
     /// Made when the run shall end for good: `cancelled`.
     pub cancel: Cancel,
-    /// Made when this server shall end: the run is `interrupted` and can be resumed. A cancel wins over it.
+    /// Made when this server shall end: the run is `interrupted` and can be resumed. Of this and `cancel` the first
+    /// one made counts; a cancel when both are.
     pub shutdown: Cancel,
     /// Makes ids of checkpoints and approvals.
     pub ids: Arc<dyn IdSource>,
@@ -60,10 +59,10 @@ pub struct Run {
 }
 
 impl Engine {
-    /// An engine that finds called playbooks with `find`.
-    pub fn new(find: FindPlaybook) -> Self {
+    /// An engine that finds called playbooks in `library`.
+    pub fn new(library: Library) -> Self {
         let parallel = thread::available_parallelism().map_or(1, NonZero::get);
-        Self { find, parallel }
+        Self { library, parallel }
     }
 
     /// Sets how many branches of a fan-out run at the same time where it does not say; default: one a processor.
@@ -72,16 +71,24 @@ impl Engine {
         Self { parallel, ..self }
     }
 
-    /// Makes a new run ready. Inputs that do not fit are told by the run itself, which then halts at once.
-    pub fn prepare(&self, playbook: &Arc<Playbook>, mut job: Job) -> Run {
+    /// Makes a new run ready: reads all playbooks that it may call, which blocks on the disk.
+    ///
+    /// What is wrong with inputs or called playbooks is told by the run itself: with inputs that do not fit it halts at
+    /// once, and a call of what cannot be had fails its state. A caller that wants to know before checks before.
+    pub fn prepare(&self, playbook: &Arc<Playbook>, job: Job) -> Run {
         let setup = Setup {
-            books: Books::collect(playbook, |name| (self.find)(name)),
+            books: Books::collect(playbook, |name| self.find(name)),
             cwd: job.cwd.clone(),
             parallel: self.parallel,
             ids: Arc::clone(&job.ids),
         };
-        let machine = Machine::new(playbook, std::mem::take(&mut job.inputs), setup);
-        Run { machine, name: playbook.name.clone(), used: Reading::default(), job }
+        let machine = Machine::new(playbook, &job.inputs, setup);
+        let used = Reading::from_usage(&job.usage);
+        Run { machine, name: playbook.name.clone(), used, job }
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<Playbook>, String> {
+        self.library.load(name).map(|loaded| loaded.playbook).map_err(|error| explain(&error))
     }
 
     /// Makes a resume ready: checks the decision, the answer and the secrets. A caller that has to claim a checkpoint

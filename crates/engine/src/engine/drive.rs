@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Job, outlet::Outlet};
+use super::{Job, meter::Meter, outlet::Outlet};
 use crate::{
     machine::{Effect, Ended, Fact, Machine, Reading, Stop, Task},
     process::{self, Cancel, OutputBudget, Scope},
@@ -20,7 +20,7 @@ const EFFECTS_PER_TURN: u32 = 128;
 
 pub(super) struct Session {
     machine: Machine,
-    sink: Arc<dyn EventSink>,
+    meter: Arc<Meter>,
     env: Vec<(String, String)>,
     cancel: Cancel,
     shutdown: Cancel,
@@ -43,7 +43,7 @@ impl Session {
         let output = OutputBudget::new(machine.budget().output_bytes).already_used(used.log_bytes);
         Self {
             machine,
-            sink,
+            meter: Arc::new(Meter::new(sink)),
             env: own.into_iter().chain(env).collect(),
             end_tasks: cancel.child(),
             cancel,
@@ -59,7 +59,7 @@ impl Session {
 
     /// Drives the machine to its end, through anything.
     pub(super) async fn drive(mut self, name: String) -> Ended {
-        let mut outlet = Outlet::new(Arc::clone(&self.sink), name);
+        let mut outlet = Outlet::new(self.sink(), name);
         match AssertUnwindSafe(self.run(&mut outlet)).catch_unwind().await {
             Ok(ended) => ended,
             Err(panic) => outlet.fail(text_of(&*panic)),
@@ -132,7 +132,7 @@ impl Session {
     fn launch(&mut self, task: Task) {
         let Task { id, mut command } = task;
         command.env.splice(0..0, self.env.iter().cloned());
-        let (sink, output, scope) = (Arc::clone(&self.sink), self.output.clone(), self.scope.clone());
+        let (sink, output, scope) = (self.sink(), self.output.clone(), self.scope.clone());
         let cancel = self.end_tasks.clone();
         self.tasks.spawn(async move {
             let run = process::run(&command, &sink, &output, &scope, &cancel);
@@ -149,7 +149,11 @@ impl Session {
 
     fn reading(&self) -> Reading {
         let wall = self.used.wall.saturating_add(self.began.elapsed());
-        Reading { wall, log_bytes: self.output.used(), ..self.used }
+        Reading { wall, ..self.meter.add_to(self.used) }
+    }
+
+    fn sink(&self) -> Arc<dyn EventSink> {
+        Arc::clone(&self.meter) as Arc<dyn EventSink>
     }
 }
 
@@ -161,7 +165,7 @@ async fn at(due: Option<Instant>) {
 }
 
 /// An error and what caused it, in one line.
-fn explain(error: &dyn std::error::Error) -> String {
+pub(super) fn explain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

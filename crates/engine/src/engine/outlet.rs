@@ -1,6 +1,9 @@
 //! The way out for a run's lifecycle events, which sees to it that the last one is a `run-finished`, once.
 
-use std::sync::Arc;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use taffrail_mcp_core::{Event, EventSink, Reason, RunFinished, RunStatus, Usage};
 
@@ -27,7 +30,10 @@ impl Outlet {
             Event::RunFinished(end) if end.depth == 0 => self.ended = true,
             _ => {}
         }
-        self.sink.emit(event);
+        // A sink must not panic. One that does is not let into the run's fate: observers cannot hurt it.
+        if catch_unwind(AssertUnwindSafe(|| self.sink.emit(event))).is_err() {
+            tracing::error!(playbook = self.name, "the event sink panicked; an event is lost");
+        }
     }
 
     /// What is told should the machine not be able to.

@@ -34,6 +34,8 @@ mod settle;
 mod step;
 mod stop;
 mod task;
+#[cfg(test)]
+mod tests;
 
 pub use books::Books;
 pub use error::ResumeError;

@@ -45,12 +45,13 @@ impl Origin {
 
     /// The inputs of the run: those that were stored, and the secrets that are given again.
     fn inputs(&self, given: Map<String, Value>) -> Result<Map<String, Value>, ResumeError> {
-        let missing: Vec<String> = self.secrets.iter().filter(|name| !given.contains_key(*name)).cloned().collect();
+        let missing: Vec<String> = self.secrets.iter().filter(|name| given.get(*name).is_none_or(Value::is_null)).cloned().collect();
         if !missing.is_empty() {
             return Err(ResumeError::SecretsNeeded { names: missing });
         }
         let mut inputs = self.inputs.clone();
-        for (name, value) in given {
+        // A null is "not given", as at a start.
+        for (name, value) in given.into_iter().filter(|(_, value)| !value.is_null()) {
             if !self.secrets.contains(&name) && inputs.get(&name) != Some(&value) {
                 return Err(ResumeError::InputFixed { name });
             }
@@ -125,7 +126,7 @@ impl Machine {
             None => {
                 let playbook = self.books.named(&name).map_err(|_| unknown("playbook", &name))?;
                 let inputs =
-                    language::resolve(playbook, inputs.clone()).map_err(|message| ResumeError::Inputs { message })?;
+                    language::resolve(playbook, inputs).map_err(|message| ResumeError::Inputs { message })?;
                 Frame::new(Arc::clone(playbook), 0, inputs)
             }
             Some(caller) => {

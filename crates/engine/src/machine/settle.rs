@@ -11,7 +11,7 @@ use super::{
     language, outcome,
     step::{Entry, Work},
 };
-use crate::playbook::{CallSpec, Scope};
+use crate::playbook::{CallSpec, MAX_CALL_DEPTH, Scope};
 
 /// A called playbook cannot be entered.
 pub(super) struct CallFailed {
@@ -121,12 +121,14 @@ impl Machine {
             let value = value.render(scope).map_err(|error| CallFailed { detail: error.to_string(), fatal: true })?;
             given.insert(name.clone(), value);
         }
-        if depth >= super::step::MAX_DEPTH {
-            return Err(failed(format!("calls nest deeper than {}", super::step::MAX_DEPTH)));
+        // The first playbook is a link of the chain, too.
+        let depth = depth + 1;
+        if depth as usize >= MAX_CALL_DEPTH {
+            return Err(failed(format!("calls go deeper than {MAX_CALL_DEPTH}")));
         }
         let playbook = self.books.named(&spec.playbook).map_err(failed)?;
-        let inputs = language::resolve(playbook, given).map_err(failed)?;
-        Ok(Frame::new(Arc::clone(playbook), depth + 1, inputs))
+        let inputs = language::resolve(playbook, &given).map_err(failed)?;
+        Ok(Frame::new(Arc::clone(playbook), depth, inputs))
     }
 }
 

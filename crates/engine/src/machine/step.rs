@@ -19,9 +19,6 @@ use super::{
 };
 use crate::playbook::{Budget, Playbook};
 
-/// Deepest nesting of calls: more is a playbook that calls itself without end.
-pub(super) const MAX_DEPTH: u32 = 32;
-
 /// `invalid-inputs`: the inputs do not fit the playbook.
 const INVALID_INPUTS: Reason = Reason(Cow::Borrowed("invalid-inputs"));
 
@@ -102,7 +99,7 @@ pub struct Setup {
 impl Machine {
     /// A new run of a playbook. Inputs are checked and completed with defaults; a run with inputs that do not fit halts
     /// at once with `invalid-inputs`.
-    pub fn new(playbook: &Arc<Playbook>, given: Map<String, Value>, setup: Setup) -> Self {
+    pub fn new(playbook: &Arc<Playbook>, given: &Map<String, Value>, setup: Setup) -> Self {
         let inputs = language::resolve(playbook, given);
         let origin = inputs.as_ref().ok().map(|inputs| Origin::of(playbook, inputs, &setup));
         let mut machine = Self::empty(playbook.budget, setup);

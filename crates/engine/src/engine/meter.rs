@@ -1,0 +1,87 @@
+//! Counts the process output of a run on its way to the sink: what `usage` says is what the log holds.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink};
+
+use crate::machine::Reading;
+
+/// A sink in front of the run's sink.
+pub(super) struct Meter {
+    sink: Arc<dyn EventSink>,
+    lines: AtomicU64,
+    bytes: AtomicU64,
+    clipped_lines: AtomicU64,
+    clipped_bytes: AtomicU64,
+}
+
+/// Output counted at once.
+#[derive(Default)]
+struct Count {
+    lines: u64,
+    bytes: u64,
+    clipped_lines: u64,
+    clipped_bytes: u64,
+}
+
+impl Meter {
+    pub(super) fn new(sink: Arc<dyn EventSink>) -> Self {
+        let [lines, bytes, clipped_lines, clipped_bytes] = [const { AtomicU64::new(0) }; 4];
+        Self { sink, lines, bytes, clipped_lines, clipped_bytes }
+    }
+
+    /// What has been counted, added to what an earlier session used.
+    pub(super) fn add_to(&self, used: Reading) -> Reading {
+        let sum = |used: u64, more: &AtomicU64| used.saturating_add(more.load(Ordering::Relaxed));
+        Reading {
+            wall: used.wall,
+            log_lines: sum(used.log_lines, &self.lines),
+            log_bytes: sum(used.log_bytes, &self.bytes),
+            clipped_lines: sum(used.clipped_lines, &self.clipped_lines),
+            clipped_bytes: sum(used.clipped_bytes, &self.clipped_bytes),
+        }
+    }
+
+    fn add(&self, count: &Count) {
+        let Count { lines, bytes, clipped_lines, clipped_bytes } = count;
+        self.lines.fetch_add(*lines, Ordering::Relaxed);
+        self.bytes.fetch_add(*bytes, Ordering::Relaxed);
+        self.clipped_lines.fetch_add(*clipped_lines, Ordering::Relaxed);
+        self.clipped_bytes.fetch_add(*clipped_bytes, Ordering::Relaxed);
+    }
+}
+
+impl Count {
+    fn clipped(&mut self, event: &Event) {
+        if let Event::Clipped(clipped) = event {
+            self.clipped_lines += clipped.lines;
+            self.clipped_bytes += clipped.bytes;
+        }
+    }
+}
+
+impl EventSink for Meter {
+    fn emit(&self, event: Event) {
+        let mut count = Count::default();
+        if let Event::Log(log) = &event {
+            (count.lines, count.bytes) = (log.lines(), log.bytes());
+        }
+        count.clipped(&event);
+        self.add(&count);
+        self.sink.emit(event);
+    }
+
+    fn send<'a>(&'a self, batch: &'a mut EventBatch) -> BoxFuture<'a, ()> {
+        let (lines, bytes) = batch.output();
+        let mut count = Count { lines, bytes, ..Count::default() };
+        batch.folding().iter().for_each(|(_, event)| count.clipped(event));
+        Box::pin(async move {
+            self.sink.send(batch).await;
+            // Only now: a send that is dropped half-way has not happened.
+            self.add(&count);
+        })
+    }
+}

@@ -32,6 +32,6 @@ pub(crate) fn promises() -> Result<Outcome> {
 }
 
 pub(crate) fn clippy() -> Result<Outcome> {
-    show_and_run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    show_and_run(&mut cargo(["clippy", "--workspace", "--all-targets", "--keep-going", "--", "-D", "warnings"]))?;
     Ok(Outcome::Passed)
 }

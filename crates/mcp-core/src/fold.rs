@@ -35,6 +35,8 @@ pub struct RunFold {
     pub first: Seq,
     /// Its last record.
     pub last: Seq,
+    /// The record that last changed its state: it started, went on, entered a state, or ended.
+    pub changed: Seq,
     /// Why it is not `done`.
     pub error: Option<Reason>,
     /// The error in words.
@@ -71,6 +73,7 @@ impl RunFold {
             updated_at: Timestamp::default(),
             first: Seq::START,
             last: Seq::START,
+            changed: Seq::START,
             error: None,
             detail: None,
             at: None,
@@ -109,6 +112,9 @@ impl RunFold {
 
     /// Takes in one event at its place; [`RunFold::wrote`] does the counting.
     pub fn apply(&mut self, seq: Seq, ts: Timestamp, event: &Event) {
+        if matches!(event, Event::RunStart(_) | Event::StateStart(_) | Event::RunFinished(_) | Event::ApprovalResolved(_)) {
+            self.changed = seq;
+        }
         match event {
             Event::RunStart(start) if start.depth == 0 => {
                 self.playbook.clone_from(&start.machine);

@@ -57,7 +57,13 @@ impl State {
             .threads
             .entry(thread)
             .or_insert_with(|| Thread { extent: Extent { first: Seq(1), head: Seq::START }, ..Thread::default() });
-        if log.extent.head != expected {
+        let mut end = expected;
+        let consecutive = blocks.iter().all(|block| {
+            let follows = block.first == end.next() && block.count > 0;
+            end = block.last();
+            follows
+        });
+        if log.extent.head != expected || !consecutive {
             return Appended::Conflict { head: log.extent.head };
         }
         if let (Some(claim), Some(block)) = (claim, blocks.first()) {
@@ -81,7 +87,7 @@ impl State {
         let blocks = self.threads.get(&query.thread).map(|log| log.blocks.as_slice()).unwrap_or_default();
         let mut wanted: Vec<&Block> = blocks
             .iter()
-            .filter(|b| b.last() > query.after && b.first <= query.until)
+            .filter(|b| query.after < query.until && b.last() > query.after && b.first <= query.until)
             .filter(|b| query.run.as_ref().is_none_or(|run| b.run == *run))
             .collect();
         if query.backwards {

@@ -173,6 +173,9 @@ pub(crate) fn compose(pending: &Pending, numbering: &mut Numbering, block_bytes:
                 open.line(run, seq, ts, common, mine.get(start..=end).unwrap_or_default(), left, &mut blocks);
                 left = left.saturating_sub(end + 1 - start);
                 start = end + 1;
+                if place == 0 {
+                    fold.wrote(seq, ts, 0, 0);
+                }
                 if let Some((.., event)) = folding.next_if(|(at, of, _)| (*at, *of) == (index, place)) {
                     fold.wrote(seq, ts, 0, 0);
                     fold.apply(seq, ts, event);
@@ -248,7 +251,7 @@ mod tests {
             let mut body = Vec::new();
             event.encode_body(&mut body);
             let folding = if event.folds() { &[(0, event.clone())][..] } else { &[] };
-            let ts = Timestamp::from_micros(1000 - i as u64);
+            let ts = Timestamp::from_micros(1_000_000 - i as u64);
             pending.push(Handover { run: &run, ts, bodies: &body, count: 1, lines: 0, line_bytes: 0, folding });
         }
         pending
@@ -272,7 +275,7 @@ mod tests {
         assert_eq!(shape, [("a", 11, 2), ("b", 13, 1), ("a", 14, 1)]);
         let records: Vec<_> = blocks.iter().flat_map(Block::lines).map(|l| Record::parse(&l).unwrap()).collect();
         assert_eq!(records.iter().map(|r| r.seq.0).collect::<Vec<_>>(), [11, 12, 13, 14]);
-        assert!(records.iter().all(|r| r.ts.micros() == 1000), "{records:?}");
+        assert!(records.iter().all(|r| r.ts.micros() == 1_000_000), "{records:?}");
         assert_eq!(numbering.head, Seq(14));
         assert_eq!(numbering.folds[&RunId::new("a").unwrap()].last, Seq(14));
     }

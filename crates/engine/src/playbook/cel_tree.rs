@@ -80,8 +80,13 @@ impl Found {
                 _ => self.walk(&select.operand, bound),
             },
             Expr::Call(call) => {
-                if let (operators::INDEX, [IdedExpr { expr: Expr::Ident(name), .. }, IdedExpr { expr: Expr::Literal(LiteralValue::String(member)), .. }]) =
-                    (call.func_name.as_str(), call.args.as_slice())
+                if let (
+                    operators::INDEX,
+                    [
+                        IdedExpr { expr: Expr::Ident(name), .. },
+                        IdedExpr { expr: Expr::Literal(LiteralValue::String(member)), .. },
+                    ],
+                ) = (call.func_name.as_str(), call.args.as_slice())
                 {
                     self.refer(name, Some(member.inner()), false, bound);
                     return;

@@ -24,7 +24,12 @@ impl<'n> Fields<'n> {
         let known: Vec<&str> = tables.iter().flat_map(|table| table.iter().map(|(name, _)| *name)).collect();
         for (key, _) in entries {
             if !known.contains(&key.text.as_str()) {
-                report.unknown(key.at, format!("unknown key `{}` in {what}", key.text), &key.text, known.iter().copied());
+                report.unknown(
+                    key.at,
+                    format!("unknown key `{}` in {what}", key.text),
+                    &key.text,
+                    known.iter().copied(),
+                );
             }
         }
         Some(Self { entries })
@@ -135,7 +140,14 @@ pub(crate) fn bytes(node: &Node, what: &str, report: &mut Report) -> Option<u64>
 }
 
 /// A name that has to look a certain way.
-pub(crate) fn name(at: Position, text: &str, what: &str, good: fn(&str) -> bool, form: &str, report: &mut Report) -> bool {
+pub(crate) fn name(
+    at: Position,
+    text: &str,
+    what: &str,
+    good: fn(&str) -> bool,
+    form: &str,
+    report: &mut Report,
+) -> bool {
     let fits = good(text);
     if !fits {
         report.error_help(at, format!("{what} cannot be called `{text}`"), form);

@@ -108,10 +108,12 @@ pub fn resolve_inputs(playbook: &Playbook, given: &Map<String, Value>) -> Result
         }
     }
     let known: Vec<&str> = playbook.inputs.iter().map(|spec| spec.name.as_str()).collect();
-    errors.extend(given.keys().filter(|name| !known.contains(&name.as_str())).map(|name| InputError::Unknown {
-        name: name.clone(),
-        help: suggestion(name, &known),
-    }));
+    errors.extend(
+        given
+            .keys()
+            .filter(|name| !known.contains(&name.as_str()))
+            .map(|name| InputError::Unknown { name: name.clone(), help: suggestion(name, &known) }),
+    );
     if errors.is_empty() { Ok(resolved) } else { Err(InputErrors(errors)) }
 }
 
@@ -121,18 +123,19 @@ pub fn resolve_inputs(playbook: &Playbook, given: &Map<String, Value>) -> Result
 /// # Errors
 /// When the text does not give such a value, or one that is not allowed.
 pub fn parse_cli_input(spec: &InputSpec, text: &str) -> Result<Value, InputError> {
-    let wrong = || InputError::WrongType {
-        name: spec.name.clone(),
-        wanted: spec.kind.describe(),
-        found: "what was given",
-    };
+    let wrong =
+        || InputError::WrongType { name: spec.name.clone(), wanted: spec.kind.describe(), found: "what was given" };
     let json = || serde_json::from_str::<Value>(text).ok();
     let value = match spec.kind {
         InputKind::String => Some(Value::from(text)),
         InputKind::Boolean => text.trim().parse().ok().map(Value::Bool),
         InputKind::Integer => {
             let text = text.trim();
-            text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok().map(Value::Number)
+            text.parse::<i64>()
+                .map(Number::from)
+                .or_else(|_| text.parse::<u64>().map(Number::from))
+                .ok()
+                .map(Value::Number)
         }
         InputKind::Number => json(),
         InputKind::Object => json(),

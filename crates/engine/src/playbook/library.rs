@@ -130,9 +130,7 @@ impl Library {
     pub fn load_path(&self, path: &Path) -> Result<Loaded, LibraryError> {
         let Parsed { playbook, diagnostics } = read(path)?;
         match playbook {
-            Some(playbook) => {
-                Ok(Loaded { playbook: Arc::new(playbook), path: path.to_owned(), warnings: diagnostics })
-            }
+            Some(playbook) => Ok(Loaded { playbook: Arc::new(playbook), path: path.to_owned(), warnings: diagnostics }),
             None => Err(LibraryError::Invalid { diagnostics }),
         }
     }

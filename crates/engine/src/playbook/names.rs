@@ -42,9 +42,9 @@ fn is_reserved(text: &str) -> bool {
 
 fn in_words(text: &str, separators: &[char]) -> bool {
     fits(text)
-        && text.split(separators).all(|word| {
-            !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-        })
+        && text
+            .split(separators)
+            .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()))
 }
 
 fn fits(text: &str) -> bool {

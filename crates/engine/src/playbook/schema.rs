@@ -1,5 +1,8 @@
 //! The JSON Schema of a playbook file, for editors: made from the parser's own tables of keys.
 
+#[cfg(test)]
+mod tests;
+
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -16,7 +19,9 @@ use super::{
 pub fn playbook_schema() -> Value {
     let mut schema = object(keys::PLAYBOOK, |key| match key {
         "playbook" => kebab(),
-        "inputs" => json!({ "type": "object", "propertyNames": identifier(), "additionalProperties": reference("input") }),
+        "inputs" => {
+            json!({ "type": "object", "propertyNames": identifier(), "additionalProperties": reference("input") })
+        }
         "budget" => reference("budget"),
         "states" => json!({
             "type": "object", "minProperties": 1,
@@ -93,10 +98,7 @@ fn state() -> Value {
     let mut depends: Map<String, Value> =
         keys::BELONGS.iter().map(|(key, kinds)| ((*key).to_owned(), json!({ "anyOf": requires(kinds) }))).collect();
     // Two conditions on one key: the action, and that there are branches at all.
-    depends.insert(
-        "max_parallel".to_owned(),
-        json!({ "anyOf": requires(&["over", "sample"]) }),
-    );
+    depends.insert("max_parallel".to_owned(), json!({ "anyOf": requires(&["over", "sample"]) }));
     depends.insert("ask".to_owned(), json!({ "required": ["schema"] }));
     let actions: Vec<&str> = keys::names(keys::ACTIONS).collect();
     merge(

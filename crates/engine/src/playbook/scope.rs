@@ -7,9 +7,8 @@ pub(crate) const CONDITION_VARIABLES: &[&str] =
     &["exit", "output", "branches", "approval", "answer", "inputs", "ctx", "attempt"];
 
 /// The names templates may use: those of conditions and, inside a fan-out, the branch's own.
-pub(crate) const TEMPLATE_VARIABLES: &[&str] = &[
-    "inputs", "ctx", "item", "index", "attempt", "exit", "output", "branches", "approval", "answer",
-];
+pub(crate) const TEMPLATE_VARIABLES: &[&str] =
+    &["inputs", "ctx", "item", "index", "attempt", "exit", "output", "branches", "approval", "answer"];
 
 /// What conditions and templates see.
 ///

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 /// `ms`, `s`, `m`, `h`, `d`, in milliseconds.
-const DURATION_UNITS: &[(&str, u64)] =
-    &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const DURATION_UNITS: &[(&str, u64)] = &[("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Powers of 1000 and of 1024, in bytes.
 const SIZE_UNITS: &[(&str, u64)] = &[

@@ -67,9 +67,11 @@ impl Node {
         match &self.kind {
             NodeKind::Scalar { value, .. } => value.clone(),
             NodeKind::List(items) => items.iter().map(|item| item.to_json()).collect(),
-            NodeKind::Map(entries) => {
-                entries.iter().map(|(key, value)| (key.text.clone(), value.to_json())).collect::<serde_json::Map<_, _>>().into()
-            }
+            NodeKind::Map(entries) => entries
+                .iter()
+                .map(|(key, value)| (key.text.clone(), value.to_json()))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
         }
     }
 }

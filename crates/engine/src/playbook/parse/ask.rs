@@ -73,7 +73,12 @@ fn required(node: Option<&Node>, schema: &Map<String, Value>, report: &mut Repor
         if let NodeKind::Scalar { value: Value::String(name), .. } = &item.kind
             && !known.contains(&name.as_str())
         {
-            report.unknown(item.at, format!("required property `{name}` is not described"), name, known.iter().copied());
+            report.unknown(
+                item.at,
+                format!("required property `{name}` is not described"),
+                name,
+                known.iter().copied(),
+            );
             good = false;
         }
     }

@@ -20,7 +20,11 @@ pub(super) fn check(entries: &[(Key, Rc<Node>)], states: &[State], entry: usize,
         pending.extend(states.get(index).into_iter().flat_map(|state| successors(state, index, states.len())));
     }
     for ((key, _), _) in entries.iter().zip(reached).filter(|(_, reached)| !reached) {
-        report.warn(key.at, format!("state `{}` is never reached", key.text), "no gate leads to it: add one, or remove it");
+        report.warn(
+            key.at,
+            format!("state `{}` is never reached", key.text),
+            "no gate leads to it: add one, or remove it",
+        );
     }
 }
 

@@ -13,7 +13,12 @@ use super::{Names, refs};
 /// Most repairs of one gate; a higher number is no limit.
 const MAX_REPAIRS: u64 = 1_000_000;
 
-pub(super) fn gates(node: Option<&Node>, subject: refs::Subject, known: &Names<'_>, report: &mut Report) -> Option<Vec<Gate>> {
+pub(super) fn gates(
+    node: Option<&Node>,
+    subject: refs::Subject,
+    known: &Names<'_>,
+    report: &mut Report,
+) -> Option<Vec<Gate>> {
     let Some(node) = node else { return Some(Vec::new()) };
     let items = fields::list(node, "`gates`", report)?;
     let gates: Vec<Option<Gate>> = items.iter().map(|item| gate(item, subject, known, report)).collect();
@@ -43,10 +48,18 @@ fn gate(node: &Node, subject: refs::Subject, known: &Names<'_>, report: &mut Rep
     if let (Some(policy), Some(to), Some((key, _))) = (policy, to, fields.entry("to")) {
         match policy {
             Policy::Fail => {
-                report.warn(key.at, "`to` means nothing here: `then: fail` halts the run", "leave `to` out, or use `escalate: true`");
+                report.warn(
+                    key.at,
+                    "`to` means nothing here: `then: fail` halts the run",
+                    "leave `to` out, or use `escalate: true`",
+                );
             }
             Policy::Repair(_) if to == Target::End => {
-                report.error_help(key.at, "`repair` runs a state again; `END` is not a state", "leave `to` out to run this state again");
+                report.error_help(
+                    key.at,
+                    "`repair` runs a state again; `END` is not a state",
+                    "leave `to` out to run this state again",
+                );
             }
             _ => {}
         }
@@ -56,15 +69,14 @@ fn gate(node: &Node, subject: refs::Subject, known: &Names<'_>, report: &mut Rep
 
 fn policy(node: &Node, fields: &Fields<'_>, report: &mut Report) -> Option<Policy> {
     const HELP: &str = "a gate has exactly one of `then: ok`, `then: fail`, `repair: N`, `escalate: true`";
-    let found: Vec<&str> = ["then", "repair", "escalate"].into_iter().filter(|name| fields.get(name).is_some()).collect();
+    let found: Vec<&str> =
+        ["then", "repair", "escalate"].into_iter().filter(|name| fields.get(name).is_some()).collect();
     match found.as_slice() {
         [] => {
             report.error_help(node.at, "the gate does not say what to do", HELP);
             None
         }
-        ["then"] => {
-            fields::word(fields.get("then")?, "`then`", &[("ok", Policy::Ok), ("fail", Policy::Fail)], report)
-        }
+        ["then"] => fields::word(fields.get("then")?, "`then`", &[("ok", Policy::Ok), ("fail", Policy::Fail)], report),
         ["repair"] => {
             let times = fields::count(fields.get("repair")?, "`repair`", MAX_REPAIRS, report)?;
             u32::try_from(times).ok().map(Policy::Repair)

@@ -15,14 +15,54 @@ use super::Names;
 
 /// Functions of CEL, macros included, that conditions may call.
 const FUNCTIONS: &[&str] = &[
-    "size", "contains", "startsWith", "endsWith", "matches", "int", "uint", "double", "string", "bool", "bytes", "dyn",
-    "type", "has", "all", "exists", "exists_one", "existsOne", "map", "filter", "value", "hasValue", "or", "orValue",
-    "of", "none", "ofNonZeroValue", "optMap", "optFlatMap", "optional",
+    "size",
+    "contains",
+    "startsWith",
+    "endsWith",
+    "matches",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bool",
+    "bytes",
+    "dyn",
+    "type",
+    "has",
+    "all",
+    "exists",
+    "exists_one",
+    "existsOne",
+    "map",
+    "filter",
+    "value",
+    "hasValue",
+    "or",
+    "orValue",
+    "of",
+    "none",
+    "ofNonZeroValue",
+    "optMap",
+    "optFlatMap",
+    "optional",
 ];
 
 /// Names of CEL types, which stand where variables do.
-const TYPES: &[&str] =
-    &["bool", "bytes", "double", "dyn", "int", "list", "map", "null_type", "optional", "optional_type", "string", "type", "uint"];
+const TYPES: &[&str] = &[
+    "bool",
+    "bytes",
+    "double",
+    "dyn",
+    "int",
+    "list",
+    "map",
+    "null_type",
+    "optional",
+    "optional_type",
+    "string",
+    "type",
+    "uint",
+];
 
 /// Where a template stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +76,13 @@ pub(super) enum Place {
 }
 
 /// Compiles a template given as any scalar.
-pub(super) fn template(node: &Node, what: &str, place: Place, known: &Names<'_>, report: &mut Report) -> Option<Template> {
+pub(super) fn template(
+    node: &Node,
+    what: &str,
+    place: Place,
+    known: &Names<'_>,
+    report: &mut Report,
+) -> Option<Template> {
     let text = fields::text(node, what, report)?;
     compile(text, node.at, place, known, report)
 }
@@ -55,8 +101,10 @@ pub(super) fn value(node: &Node, place: Place, known: &Names<'_>, report: &mut R
             TemplateValue::List(items.into_iter().collect::<Option<_>>()?)
         }
         NodeKind::Map(entries) => {
-            let entries: Vec<_> =
-                entries.iter().map(|(key, node)| Some((key.text.clone(), value(node, place, known, report)?))).collect();
+            let entries: Vec<_> = entries
+                .iter()
+                .map(|(key, node)| Some((key.text.clone(), value(node, place, known, report)?)))
+                .collect();
             TemplateValue::Object(entries.into_iter().collect::<Option<_>>()?)
         }
     })
@@ -102,7 +150,12 @@ fn template_reference(
             "keep the output of an earlier state with `output: NAME` and use `ctx.NAME`",
         ),
         _ if Template::is_builtin(root) => {}
-        _ => report.unknown(at, format!("unknown variable `{root}`"), root, ["inputs", "ctx", "item", "index", "attempt"]),
+        _ => report.unknown(
+            at,
+            format!("unknown variable `{root}`"),
+            root,
+            ["inputs", "ctx", "item", "index", "attempt"],
+        ),
     }
 }
 
@@ -147,7 +200,11 @@ pub(super) fn condition(node: &Node, subject: Subject, known: &Names<'_>, report
             Some(condition)
         }
         Err(error) => {
-            report.error_help(node.at, error.to_string(), "conditions are CEL, such as `exit.code == 0`, or `otherwise`");
+            report.error_help(
+                node.at,
+                error.to_string(),
+                "conditions are CEL, such as `exit.code == 0`, or `otherwise`",
+            );
             None
         }
     }
@@ -164,7 +221,11 @@ fn condition_reference(reference: &Reference, at: Position, subject: Subject, kn
             }
         }
         "branches" if !subject.fan_out => {
-            report.warn(at, "`branches` is null: the state does not fan out", "add `over: LIST` or `sample: N` to the state");
+            report.warn(
+                at,
+                "`branches` is null: the state does not fan out",
+                "add `over: LIST` or `sample: N` to the state",
+            );
         }
         root @ ("approval" | "answer") => {
             let wanted = if root == "approval" { "approve" } else { "ask" };

@@ -11,7 +11,13 @@ use crate::playbook::{
 
 use super::{Names, action, fan_out, gates, refs};
 
-pub(super) fn state(key: &Key, node: &Node, inputs: &[InputSpec], known: &Names<'_>, report: &mut Report) -> Option<State> {
+pub(super) fn state(
+    key: &Key,
+    node: &Node,
+    inputs: &[InputSpec],
+    known: &Names<'_>,
+    report: &mut Report,
+) -> Option<State> {
     let what = format!("state `{}`", key.text);
     let fields = Fields::of(node, &what, &[keys::ACTIONS, keys::STATE], report)?;
     let kind = kind(key, &fields, report);

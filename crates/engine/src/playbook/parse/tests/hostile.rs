@@ -36,9 +36,10 @@ fn sizes_are_bounded() {
 #[test]
 fn long_runs_of_one_thing_end_soon() {
     const BYTES: usize = 200_000;
-    for piece in
-        ["[", "{", "- ", "? ", "a: ", "'", "\"", "&a ", "*a ", "!t ", "|\n ", "\n", "\t", "#", ",", "a,", "---\n", "%", "\\", "é", "\u{0}", "a: b\n", " a\n", "[a, ", "{a: ", "x: {{ "]
-    {
+    for piece in [
+        "[", "{", "- ", "? ", "a: ", "'", "\"", "&a ", "*a ", "!t ", "|\n ", "\n", "\t", "#", ",", "a,", "---\n", "%",
+        "\\", "é", "\u{0}", "a: b\n", " a\n", "[a, ", "{a: ", "x: {{ ",
+    ] {
         let source = piece.repeat(BYTES / piece.len());
         let _ = parse(&source, "p.yaml");
         let _ = parse(&format!("playbook: p\nstates:\n  s:\n    run: {source}"), "p.yaml");

@@ -34,11 +34,14 @@ fn the_documented_example() {
     assert!(matches!(&process.program, Program::Shell(command) if command == "cargo build --release"));
     assert_eq!(process.timeout, Some(Duration::from_secs(600)));
     let gates: Vec<_> = build.gates.iter().map(|gate| (gate.when.text(), gate.policy, gate.to)).collect();
-    assert_eq!(gates, [
-        ("exit.code == 0", Policy::Ok, Target::State(1)),
-        ("exit.code == 75", Policy::Repair(2), Target::Default),
-        ("otherwise", Policy::Fail, Target::Default),
-    ]);
+    assert_eq!(
+        gates,
+        [
+            ("exit.code == 0", Policy::Ok, Target::State(1)),
+            ("exit.code == 75", Policy::Repair(2), Target::Default),
+            ("otherwise", Policy::Fail, Target::Default),
+        ]
+    );
     assert_eq!((test.parse, test.output.as_deref()), (Parse::Json, Some("results")));
     let fan_out = test.fan_out.as_ref().expect("fans out");
     assert!(matches!(fan_out.over, Over::Items(_)) && fan_out.max_parallel == Some(4));
@@ -125,7 +128,8 @@ fn the_contract_of_the_documented_example() {
 
 #[test]
 fn texts_keep_the_way_they_were_written() {
-    let playbook = good("playbook: p\nstates:\n  s:\n    exec: [a, 1.10, 0x1F, true]\n    env: { PORT: 08080, EMPTY: '' }\n");
+    let playbook =
+        good("playbook: p\nstates:\n  s:\n    exec: [a, 1.10, 0x1F, true]\n    env: { PORT: 08080, EMPTY: '' }\n");
     let Some(Action::Process(process)) = playbook.states.first().map(|state| &state.action) else { panic!() };
     let Program::Exec(arguments) = &process.program else { panic!() };
     let texts: Vec<_> = arguments.iter().map(|argument| argument.source()).collect();

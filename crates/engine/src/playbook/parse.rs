@@ -48,7 +48,7 @@ pub struct Parsed {
 /// assert!(parsed.playbook.is_none());
 /// assert_eq!(
 ///     parsed.diagnostics[0].to_string().lines().next(),
-///     Some("hello.yaml:3:35: error: `timeout` is not a duration: `10`"),
+///     Some("hello.yaml:3:38: error: `timeout` is not a duration: `10`"),
 /// );
 /// ```
 #[must_use]

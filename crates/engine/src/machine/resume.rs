@@ -45,7 +45,8 @@ impl Origin {
 
     /// The inputs of the run: those that were stored, and the secrets that are given again.
     fn inputs(&self, given: Map<String, Value>) -> Result<Map<String, Value>, ResumeError> {
-        let missing: Vec<String> = self.secrets.iter().filter(|name| given.get(*name).is_none_or(Value::is_null)).cloned().collect();
+        let missing: Vec<String> =
+            self.secrets.iter().filter(|name| given.get(*name).is_none_or(Value::is_null)).cloned().collect();
         if !missing.is_empty() {
             return Err(ResumeError::SecretsNeeded { names: missing });
         }
@@ -125,8 +126,7 @@ impl Machine {
         let mut frame = match self.top(LaneId::ROOT) {
             None => {
                 let playbook = self.books.named(&name).map_err(|_| unknown("playbook", &name))?;
-                let inputs =
-                    language::resolve(playbook, inputs).map_err(|message| ResumeError::Inputs { message })?;
+                let inputs = language::resolve(playbook, inputs).map_err(|message| ResumeError::Inputs { message })?;
                 Frame::new(Arc::clone(playbook), 0, inputs)
             }
             Some(caller) => {

@@ -1,0 +1,6 @@
+//! Integration tests of the engine, in one binary.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
+mod machine;
+mod process;

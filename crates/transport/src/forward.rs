@@ -55,10 +55,15 @@ impl Forwarder {
     ) -> Self {
         let (reached, position) = watch::channel(0);
         let stop = cancel.child_token();
-        let mut task = Task { records, destination, level, logger };
+        let mut task = Task { records, destination, level, logger, stop: stop.clone() };
         let token = stop.clone();
         let task = tokio::spawn(async move {
-            let _ = token.run_until_cancelled(task.run(&reached)).await;
+            tokio::select! {
+                // A record and a stop at once: stop.
+                biased;
+                () = token.cancelled() => {}
+                () = task.run(&reached) => {}
+            }
         });
         Self { task, position, stop: stop.drop_guard() }
     }
@@ -82,11 +87,16 @@ struct Task {
     destination: Destination,
     level: Level,
     logger: Arc<str>,
+    stop: CancellationToken,
 }
 
 impl Task {
     async fn run(&mut self, reached: &watch::Sender<u64>) {
         while let Some(item) = self.records.next().await {
+            // One poll may take many records.
+            if self.stop.is_cancelled() {
+                return;
+            }
             let seq = match item {
                 Ok(Followed::Reached(seq)) => seq,
                 Ok(Followed::Record(record)) => {

@@ -227,5 +227,25 @@ pub(super) struct CheckArgs {
 
 /// Reads a call's arguments.
 pub(super) fn read<T: DeserializeOwned>(arguments: Option<Map<String, Value>>) -> Result<T, Failure> {
-    serde_json::from_value(Value::Object(arguments.unwrap_or_default())).map_err(Failure::arguments)
+    let arguments = arguments.unwrap_or_default();
+    let error = match try_read(&arguments) {
+        Ok(read) => return Ok(read),
+        Err(error) => error,
+    };
+    // Of a value of the wrong kind serde does not say whose it is: the argument without which the error
+    // is another one.
+    let named = error.starts_with("missing field") || error.starts_with("unknown field");
+    let culprit = arguments.keys().filter(|_| !named).find(|key| {
+        let mut others = arguments.clone();
+        others.remove(*key);
+        try_read::<T>(&others).err().as_ref() != Some(&error)
+    });
+    Err(Failure::arguments(match culprit {
+        Some(key) => format!("`{key}`: {error}"),
+        None => error,
+    }))
+}
+
+fn try_read<T: DeserializeOwned>(arguments: &Map<String, Value>) -> Result<T, String> {
+    serde_json::from_value(Value::Object(arguments.clone())).map_err(|error| error.to_string())
 }

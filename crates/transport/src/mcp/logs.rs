@@ -221,6 +221,14 @@ impl View<'_> {
                 "[not shown: matching records from {from} to {to}; call again with cursor {} and without tail]",
                 from.saturating_sub(1)
             ));
+        } else if let (Some(_), Some(first)) = (self.query.tail, page.records.first()) {
+            let after = self.query.after;
+            if first.seq > page.first.max(after + 1) {
+                let seq = first.seq;
+                note(format!(
+                    "[not shown: what comes before record {seq}; call again with cursor {after} and without tail]"
+                ));
+            }
         }
         if window.next < page.head && !(page.done && window.next >= page.next) {
             note(self.rest(window.next));
@@ -233,7 +241,9 @@ impl View<'_> {
     }
 
     fn rest(&self, next: u64) -> String {
-        format!("[not shown: records {} to {}; call again with cursor {next}]", next + 1, self.page.head)
+        let (from, to) = (next + 1, self.page.head);
+        let which = if from == to { format!("record {to}") } else { format!("records {from} to {to}") };
+        format!("[not shown: {which}; call again with cursor {next}]")
     }
 
     /// What of the log lies past this window or, with `tail`, before it in the page.

@@ -17,16 +17,29 @@ pub(super) fn input<T: JsonSchema>() -> Arc<JsonObject> {
     Arc::new(object(schema))
 }
 
-/// The schema of a run snapshot, without its prose: the text block of each result has that.
+/// The schema of a run snapshot, without its prose: the text block of each result has that. Four tools carry
+/// it, and some hosts show it to the model, so it says types and nothing else.
 pub(super) fn snapshot() -> Value {
     let mut schema = plain::<taffrail_mcp_core::Snapshot>();
     visit(&mut schema, &mut |object| {
-        // A property may be called `description` too; that one is an object.
-        if object.get("description").is_some_and(Value::is_string) {
-            object.remove("description");
+        // A property may be called by one of these names too; that one is an object.
+        for key in ["description", "default", "minimum", "pattern"] {
+            if object.get(key).is_some_and(|value| !value.is_object()) {
+                object.remove(key);
+            }
+        }
+        if let Some(names) = object.get("oneOf").and_then(names) {
+            object.remove("oneOf");
+            object.insert("enum".to_owned(), names);
+            object.insert("type".to_owned(), Value::from("string"));
         }
     });
     schema
+}
+
+/// The names that a choice of documented constants comes down to.
+fn names(choices: &Value) -> Option<Value> {
+    choices.as_array()?.iter().map(|choice| choice.get("const").cloned()).collect()
 }
 
 /// A schema that fits into a tool.
@@ -67,6 +80,9 @@ fn without_null(object: &mut JsonObject) {
             let one = one.clone();
             object.insert("type".to_owned(), one);
         }
+    }
+    if let Some(Value::Array(names)) = object.get_mut("enum") {
+        names.retain(|name| !name.is_null());
     }
     if let Some(Value::Array(choices)) = object.get_mut("anyOf") {
         choices.retain(|choice| choice != &json!({ "type": "null" }));

@@ -36,7 +36,7 @@ const METHODS: [&str; 6] = ["initialize", "server/discover", "ping", "tools/list
 pub struct McpConfig {
     /// The `logger` of event notifications. Default `taffrail.event`.
     pub event_logger: String,
-    /// Callers share this file system, so that paths are told and taken. Default false; true on stdio.
+    /// Callers share this file system, so that paths are told and taken. Default false; set it on stdio.
     pub shared_fs: bool,
 }
 

@@ -119,7 +119,8 @@ impl Spools {
     fn start<S: BlockSource>(&self, run: &RunId, source: S) -> Option<oneshot::Receiver<Result<PathBuf, SpoolError>>> {
         let inner = &self.inner;
         let mut attached = inner.attached();
-        if attached.contains_key(run) {
+        // A task whose source panicked has left its entry behind.
+        if attached.get(run).is_some_and(|entry| !entry.task.is_finished()) {
             return None;
         }
         let (state_sender, state) = watch::channel(State::default());
@@ -154,7 +155,7 @@ impl Spools {
 
     /// Whether a task keeps this run's spool up to date, or stands by to.
     pub fn is_attached(&self, run: &RunId) -> bool {
-        self.inner.attached().contains_key(run)
+        self.inner.attached().get(run).is_some_and(|entry| !entry.task.is_finished())
     }
 
     /// Waits until the file has the run's records up to `up_to`, or the run's last one, at most this long. For a command

@@ -100,6 +100,11 @@ impl SpoolDir {
         Ok(Some(Self { fd, path }))
     }
 
+    /// Its absolute path.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.path
+    }
+
     /// Absolute path of a name in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)

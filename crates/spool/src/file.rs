@@ -17,21 +17,20 @@ use crate::{
     format::SegmentHead,
     name,
     plan::{self, Fill, Place},
-    recover::{self, Found},
-    rotate,
+    rotate, settle,
 };
 
 /// The spool of one run, open for writing.
 ///
 /// Only one value, in one process, has a run's spool open. Every call blocks on the file system and on nothing else.
-/// Nothing is synced: after a power failure the file may be shorter than [`SpoolFile::cursor`] said, and the next
-/// `open` goes on from what is there.
+/// Nothing is synced, for the log is: after a power failure (not after a crash of the process) the newest file may be
+/// shorter than [`SpoolFile::cursor`] said, and the next `open` goes on from what is there; a file rotated within the
+/// last half minute before it may have lost its end, which stays lost.
 ///
 /// Dropping it closes the file, which stays, and lets the next writer in. A process that is killed leaves at most a
 /// torn last line, which the next `open`, or [`crate::mend`], cuts.
 pub struct SpoolFile {
     pub(crate) dir: SpoolDir,
-    folder: PathBuf,
     pub(crate) disk: Box<dyn Disk>,
     pub(crate) run: RunId,
     pub(crate) limits: Limits,
@@ -62,7 +61,8 @@ impl SpoolFile {
     /// Opens, or makes, the spool of `run` in the folder `dir`, which is made when it is not there.
     ///
     /// A torn end is cut, and what a rotation left half done is put right. From then on [`SpoolFile::path`] is a file
-    /// that can be read, be it empty. Costs a look at the folder and at both ends of a few files.
+    /// that can be read, be it empty. Costs a look at the folder and at both ends of a few files. Folders above `dir` are
+    /// trusted: they may be links.
     ///
     /// # Errors
     ///
@@ -92,11 +92,10 @@ impl SpoolFile {
             return Err(SpoolError::Busy { path });
         }
         rotate::tidy(&dir, run)?;
-        let (current, found) = adopt(&dir, disk.as_mut(), run, &name, file)?;
+        let (current, found) = settle::adopt(&dir, disk.as_mut(), run, &name, file)?;
         let past = rotate::past(&dir, run, &found)?;
         Ok(Self {
             dir,
-            folder: folder.to_path_buf(),
             disk,
             run: run.clone(),
             limits,
@@ -208,78 +207,12 @@ impl SpoolFile {
     pub(crate) fn head(&self, first: Seq) -> Vec<u8> {
         SegmentHead { run: self.run.clone(), first, dropped_to: self.dropped_to }.to_line()
     }
-
-    /// Makes sure that the current file is as the last append left it.
-    fn settle(&mut self) -> Result<(), SpoolError> {
-        if self.current.torn {
-            let cut = self.disk.cut(&self.current.file, self.current.len);
-            cut.map_err(|e| self.dir.error("cut", &self.name, e))?;
-            self.current.torn = false;
-        }
-        let stat = self.dir.stat(&self.name)?.filter(|stat| stat.identity == self.current.identity);
-        match stat {
-            Some(stat) if stat.bytes == self.current.len => Ok(()),
-            Some(_) => self.look_again(),
-            None => self.reopen(),
-        }
-    }
-
-    /// Somebody else cut the file, or wrote to it.
-    fn look_again(&mut self) -> Result<(), SpoolError> {
-        tracing::warn!(path = %self.path.display(), "spool file was changed by somebody else");
-        let file = self.current.file.try_clone().map_err(|e| self.dir.error("open", &self.name, e))?;
-        let (current, found) = adopt(&self.dir, self.disk.as_mut(), &self.run, &self.name, file)?;
-        self.current = current;
-        self.catch_up(found.cursor().unwrap_or_default());
-        Ok(())
-    }
-
-    /// Somebody else removed the file, or moved it away.
-    fn reopen(&mut self) -> Result<(), SpoolError> {
-        tracing::warn!(path = %self.path.display(), "spool file was removed by somebody else");
-        let fresh = Self::open(&self.folder, &self.run, self.limits)?;
-        self.dir = fresh.dir;
-        self.current = fresh.current;
-        self.oldest = fresh.oldest;
-        self.dropped_to = self.dropped_to.max(fresh.dropped_to);
-        self.catch_up(fresh.cursor);
-        Ok(())
-    }
-
-    /// The file ends at `found`: what is between that and the cursor is lost, what is beyond it is not written again.
-    fn catch_up(&mut self, found: Seq) {
-        if found < self.cursor {
-            self.dropped_to = self.cursor;
-            self.after_gap = true;
-        } else {
-            self.cursor = found;
-        }
-    }
 }
 
 impl fmt::Debug for SpoolFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SpoolFile").field("path", &self.path).field("cursor", &self.cursor).finish_non_exhaustive()
     }
-}
-
-/// Takes a locked file as the current one, and cuts its torn end.
-fn adopt(
-    dir: &SpoolDir,
-    disk: &mut dyn Disk,
-    run: &RunId,
-    name: &str,
-    file: File,
-) -> Result<(Current, Found), SpoolError> {
-    let failed = |e| dir.error("read", name, e);
-    let stat = door::Stat::of(&file).map_err(failed)?;
-    let found = recover::examine(&file, run).map_err(failed)?;
-    let found = found.ok_or_else(|| SpoolError::Foreign { path: dir.path(name), run: run.clone() })?;
-    if stat.bytes > found.len {
-        disk.cut(&file, found.len).map_err(|e| dir.error("cut", name, e))?;
-    }
-    let current = Current { file, identity: stat.identity, len: found.len, records: found.last.is_some(), torn: false };
-    Ok((current, found))
 }
 
 /// Writes all of it, or says how much was written.

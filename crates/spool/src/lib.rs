@@ -36,6 +36,7 @@ mod recover;
 
 mod file;
 mod rotate;
+mod settle;
 
 mod keep;
 

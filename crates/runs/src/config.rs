@@ -1,0 +1,70 @@
+//! Where things are, and how a service behaves.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use taffrail_spool::Limits;
+
+/// The places below a data directory. The one home of their names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// The layout below `root`.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The data directory itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The embedded store.
+    pub fn store(&self) -> PathBuf {
+        self.root.join("taffrail.db")
+    }
+
+    /// The spool folder.
+    pub fn spool(&self) -> PathBuf {
+        self.root.join("spool")
+    }
+
+    /// Locks that the processes hosting runs hold.
+    pub fn live(&self) -> PathBuf {
+        self.root.join("live")
+    }
+
+    /// Logs of runs that were detached from a terminal.
+    pub fn detached(&self) -> PathBuf {
+        self.root.join("detached")
+    }
+}
+
+/// How a service behaves.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The data directory, shared by all processes of one machine.
+    pub layout: Layout,
+    /// Folder of playbooks that are called by name.
+    pub playbooks: PathBuf,
+    /// Working directory of runs.
+    pub cwd: PathBuf,
+    /// Limits of the spool files.
+    pub spool_limits: Limits,
+    /// Whether runs that are hosted here get a spool file. Default: yes.
+    pub spool: bool,
+    /// How long processes may take to end after they were asked to. Default 5 s.
+    pub grace: Duration,
+}
+
+impl Config {
+    /// The defaults, for a data directory.
+    pub fn new(layout: Layout, playbooks: PathBuf, cwd: PathBuf) -> Self {
+        Self { layout, playbooks, cwd, spool_limits: Limits::default(), spool: true, grace: Duration::from_secs(5) }
+    }
+}

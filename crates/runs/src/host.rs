@@ -1,0 +1,140 @@
+//! Hosting: a run goes on in a task of this process until it rests.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use taffrail_engine::{Run, process::Cancel};
+use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, RunFold, RunId, ThreadId};
+use taffrail_relay::Publisher;
+use taffrail_spool::RelaySource;
+use tokio::sync::watch;
+
+use crate::{RunsError, Service, hosted::Hosted, live::LiveLock};
+
+/// Requests from other processes are looked for at most this often.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Passes a run's events on to its log, but for the first `run-start`: that was stored before the run began, together
+/// with the claim that makes it the only one.
+pub(crate) struct RunSink {
+    publisher: Publisher,
+    started: AtomicBool,
+}
+
+impl RunSink {
+    pub(crate) fn new(publisher: Publisher) -> Self {
+        Self { publisher, started: AtomicBool::new(false) }
+    }
+}
+
+impl EventSink for RunSink {
+    fn emit(&self, event: Event) {
+        let is_start = matches!(&event, Event::RunStart(start) if start.depth == 0);
+        if is_start && !self.started.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.publisher.emit(event);
+    }
+
+    fn send<'a>(&'a self, batch: &'a mut EventBatch) -> BoxFuture<'a, ()> {
+        self.publisher.send(batch)
+    }
+}
+
+impl Service {
+    /// The two ways to end a run from outside, with the configured grace.
+    pub(crate) fn cancels(&self) -> (Cancel, Cancel) {
+        let cancel = || Cancel::new().with_grace(self.inner.config.grace);
+        (cancel(), cancel())
+    }
+
+    /// Starts the task of a run whose `run-start` is stored. The task owns everything; nobody has to wait for it.
+    pub(crate) async fn host(
+        &self,
+        run: Run,
+        publisher: Publisher,
+        (cancel, shutdown): (Cancel, Cancel),
+        lock: LiveLock,
+    ) -> Result<(), RunsError> {
+        let id = publisher.run().clone();
+        let (alive, over) = watch::channel(());
+        let hosted = Hosted { cancel: cancel.clone(), shutdown: shutdown.clone(), publisher: publisher.clone(), over };
+        if !self.inner.hosted.add(id.clone(), hosted) {
+            // Driven all the same, with the shutdown made: it writes its own end and is resumable.
+            shutdown.cancel();
+        }
+        self.attach_spool(publisher.thread(), &id).await;
+        let service = self.clone();
+        tokio::spawn(async move {
+            let watcher = tokio::spawn(service.clone().obey(id.clone(), cancel));
+            run.drive().await;
+            watcher.abort();
+            if let Err(error) = publisher.flush().await {
+                tracing::error!(run = %id, %error, "the end of the run could not be stored");
+            }
+            drop(lock);
+            service.inner.hosted.remove(&id);
+            drop(alive);
+        });
+        Ok(())
+    }
+
+    async fn attach_spool(&self, thread: &ThreadId, run: &RunId) {
+        if !self.inner.config.spool {
+            return;
+        }
+        let source = RelaySource::new(self.inner.relay.clone(), thread.clone(), run.clone());
+        if let Err(error) = self.inner.spools.attach(run, source).await {
+            // An optimisation for those who share the disk: the log has everything.
+            tracing::warn!(%run, %error, "no spool file");
+            self.inner.hosted.note(run, taffrail_mcp_core::Note::warning(format!("spool-unavailable: {error}")));
+        }
+    }
+
+    /// Carries out cancel requests that other processes have put into the run's log.
+    async fn obey(self, run: RunId, cancel: Cancel) {
+        let mut changes = self.inner.relay.store().changes();
+        loop {
+            match self.inner.relay.run(&run).await {
+                Ok(Some(RunFold { cancel: Some(request), .. })) => {
+                    if request.kill {
+                        cancel.kill();
+                        return;
+                    }
+                    cancel.cancel();
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(%run, %error, "cannot look for cancel requests"),
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Gives a hosted run's log and file the time to be complete.
+    ///
+    /// For a command that exits after its run: waits until the run is over here and its spool has everything, at most
+    /// `within` for the latter.
+    pub async fn finish(&self, run: &RunId, within: Duration) {
+        if let Some(mut hosted) = self.inner.hosted.get(run) {
+            while hosted.over.changed().await.is_ok() {}
+        }
+        if let Ok(Some(fold)) = self.inner.relay.run(run).await
+            && self.inner.config.spool
+        {
+            self.inner.spools.drain(run, fold.last, within).await;
+        }
+    }
+}
+
+/// A sink for a run.
+pub(crate) fn sink(publisher: &Publisher) -> Arc<dyn EventSink> {
+    Arc::new(RunSink::new(publisher.clone()))
+}

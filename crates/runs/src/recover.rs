@@ -1,0 +1,74 @@
+//! Runs whose host is gone.
+
+use taffrail_mcp_core::{Event, Reason, RunFinished, RunFold, RunStatus};
+use taffrail_relay::{Claim, ListRuns, RelayError};
+
+use crate::{RunsError, Service, clock};
+
+/// What a recovery found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Runs that were `running` without a host and are `interrupted` (or `cancelled`, when that was asked for) now.
+    pub runs: Vec<taffrail_mcp_core::RunId>,
+    /// Spool files whose torn end was cut.
+    pub spools: u64,
+}
+
+impl Service {
+    /// Looks at all runs that are said to be running, and mends spool files that a crash has torn. For start-up.
+    ///
+    /// # Errors
+    ///
+    /// When the store or the spool folder cannot be used.
+    pub async fn recover(&self) -> Result<Recovered, RunsError> {
+        let mut recovered = Recovered::default();
+        let running = ListRuns { status: vec![RunStatus::Running], limit: usize::MAX, ..ListRuns::default() };
+        for fold in self.inner.relay.runs(running).await? {
+            let run = fold.run.clone();
+            if self.settled(fold).await?.status != RunStatus::Running {
+                recovered.runs.push(run);
+            }
+        }
+        let folder = self.inner.config.layout.spool();
+        let mended = tokio::task::spawn_blocking(move || taffrail_spool::mend(folder)).await;
+        let mended = mended.map_err(|_| RunsError::Closing)?;
+        recovered.spools = mended.map_err(|error| RunsError::Spool(error.into()))?.files;
+        Ok(recovered)
+    }
+
+    /// A fold that does not say `running` of a run that nobody hosts.
+    pub(crate) async fn settled(&self, fold: RunFold) -> Result<RunFold, RunsError> {
+        if fold.status != RunStatus::Running || self.inner.hosted.get(&fold.run).is_some() {
+            return Ok(fold);
+        }
+        let Some(lock) = self.lock(&fold.run)? else { return Ok(fold) };
+        // Looked at again under the lock: the host may have ended it in good order just now.
+        let Some(fold) = self.inner.relay.run(&fold.run).await? else { return Ok(fold) };
+        if fold.status != RunStatus::Running {
+            return Ok(fold);
+        }
+        let cancelled = fold.cancel.is_some();
+        let (status, error) = match cancelled {
+            true => (RunStatus::Cancelled, Reason::CANCELLED),
+            false => (RunStatus::Interrupted, Reason::PROCESS_GONE),
+        };
+        let end = RunFinished {
+            machine: fold.playbook.clone(),
+            depth: 0,
+            status,
+            error: Some(error),
+            at: fold.state.clone(),
+            // It ran until its last record, as far as anybody can tell.
+            usage: fold.usage_at(fold.updated_at.min(clock::now())),
+            detail: Some("the process that ran it ended without ending it".into()),
+        };
+        let claim = Claim { key: format!("interrupted:{}:{}", fold.run, fold.last), value: String::new() };
+        let ended = self.inner.relay.commit(&fold.thread, &fold.run, &[Event::from(end)], Some(claim)).await;
+        drop(lock);
+        match ended {
+            Ok(fold) => Ok(fold),
+            Err(RelayError::Claimed { .. }) => Ok(self.inner.relay.run(&fold.run).await?.unwrap_or(fold)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Going on with a run that rests.
+
+use serde_json::{Map, Value};
+use taffrail_engine::{Job, Resolution, ResumeData, Run, process};
+use taffrail_mcp_core::{
+    Approver, CheckpointClaimed, Decision, Event, PendingApproval, Record, RunFold, RunId, RunStart, RunStatus, Seq,
+    Start, ThreadId,
+};
+use taffrail_relay::{Claim, Filter, PageQuery, Publisher, RelayError};
+
+use crate::{RunsError, Service, host, ids, start::id_source};
+
+/// A request to go on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resume {
+    /// The run, by itself or by one of its checkpoints; the run wins when both are given and must fit.
+    pub run: Option<String>,
+    /// A checkpoint; usable once.
+    pub checkpoint: Option<String>,
+    /// The answer to an `ask`, the decision of an `approve` that an agent may decide, and secret inputs again.
+    pub inputs: Map<String, Value>,
+    /// Who asks.
+    pub actor: String,
+    /// Whether a person does.
+    pub human: bool,
+}
+
+/// What the log holds for a resume.
+pub(crate) struct Stored {
+    pub(crate) fold: RunFold,
+    pub(crate) checkpoint: String,
+    pub(crate) data: ResumeData,
+}
+
+impl Service {
+    /// Goes on with a run at its last checkpoint, and returns when that is durable.
+    ///
+    /// A suspended run needs its decision or answer: made before ([`Service::approve`]) or given here. An interrupted run
+    /// starts its last state again.
+    ///
+    /// # Errors
+    ///
+    /// When the run cannot go on, with what to do; nothing has changed then.
+    pub async fn resume(&self, request: Resume) -> Result<RunFold, RunsError> {
+        let run = self.run_of(&request)?;
+        let stored = self.stored(&run, request.checkpoint.as_deref()).await?;
+        let pending = stored.fold.approval.clone().filter(|_| stored.fold.status == RunStatus::Suspended);
+        let (resolution, secrets) = match &pending {
+            Some(pending) => decide(&run, pending, &stored.data, &request)?,
+            None => (None, request.inputs.clone()),
+        };
+        let lock =
+            self.lock(&run)?.ok_or_else(|| RunsError::CheckpointUsed { checkpoint: stored.checkpoint.clone() })?;
+        let thread = stored.fold.thread.clone();
+        let publisher = self.inner.relay.publisher(&thread, &run).await?;
+        let cancels = self.cancels();
+        let entry = stored.data.frames.first().map(|frame| frame.state.clone()).unwrap_or_default();
+        let ready = self.ready(&stored, resolution.clone(), secrets, &publisher, &cancels)?;
+        let mut events = Vec::new();
+        if let (Some(resolution), Some(PendingApproval { decision: None, .. })) = (resolution, &pending) {
+            events.push(crate::approve::resolved(&resolution, &request.actor, stored.fold.last).into());
+        }
+        events.push(CheckpointClaimed { checkpoint: stored.checkpoint.clone(), actor: request.actor }.into());
+        let machine = stored.fold.playbook.clone();
+        events.push(Event::from(RunStart { machine, depth: 0, entry, resumed: true }));
+        let claim = Claim { key: format!("checkpoint:{}", stored.checkpoint), value: String::new() };
+        let fold = match self.inner.relay.commit(&thread, &run, &events, Some(claim)).await {
+            Err(RelayError::Claimed { .. }) => {
+                return Err(RunsError::CheckpointUsed { checkpoint: stored.checkpoint });
+            }
+            committed => committed?,
+        };
+        self.host(ready, publisher, cancels, lock).await?;
+        Ok(fold)
+    }
+
+    fn run_of(&self, request: &Resume) -> Result<RunId, RunsError> {
+        match (&request.run, &request.checkpoint) {
+            (Some(run), _) => Ok(RunId::new(run)?),
+            (None, Some(checkpoint)) => {
+                ids::run_of(checkpoint).ok_or_else(|| RunsError::NoRun { run: checkpoint.clone() })
+            }
+            (None, None) => Err(RunsError::NoRun { run: String::new() }),
+        }
+    }
+
+    /// Reads what a resume needs from the log.
+    pub(crate) async fn stored(&self, run: &RunId, checkpoint: Option<&str>) -> Result<Stored, RunsError> {
+        let fold = self.fold(run).await?;
+        if !matches!(fold.status, RunStatus::Suspended | RunStatus::Interrupted) {
+            let help = match fold.status {
+                RunStatus::Running => "wait for it, or cancel it",
+                _ => "it is over; start a new run",
+            };
+            return match checkpoint {
+                Some(checkpoint) => Err(RunsError::CheckpointUsed { checkpoint: checkpoint.to_owned() }),
+                None => Err(RunsError::WrongState { run: run.clone(), status: fold.status, help }),
+            };
+        }
+        let Some((current, at)) = fold.checkpoint.clone() else {
+            return Err(RunsError::NoCheckpoint { run: run.clone() });
+        };
+        if let Some(given) = checkpoint
+            && given != current
+        {
+            return Err(RunsError::CheckpointUsed { checkpoint: given.to_owned() });
+        }
+        let missing = || RunsError::NoCheckpoint { run: run.clone() };
+        let first = self.checkpoint_after(&fold.thread, run, Start::After(Seq(fold.first.0.saturating_sub(1))));
+        let first = first.await?.ok_or_else(missing)?;
+        let latest = self.checkpoint_after(&fold.thread, run, Start::After(Seq(at.0.saturating_sub(1))));
+        let latest = latest.await?.ok_or_else(missing)?;
+        let data = ResumeData::read(&first, &latest)?;
+        Ok(Stored { fold, checkpoint: current, data })
+    }
+
+    async fn checkpoint_after(&self, thread: &ThreadId, run: &RunId, start: Start) -> Result<Option<Value>, RunsError> {
+        let filter = Filter { run: Some(run.clone()), types: vec!["checkpoint".into()], ..Filter::default() };
+        let page =
+            self.inner.relay.page(thread, &PageQuery { start, filter, limit: 1, ..PageQuery::default() }).await?;
+        let record = page.lines.first().and_then(|line| Record::parse(line).ok());
+        Ok(record.and_then(|record| match record.event {
+            Event::Checkpoint(checkpoint) => Some(checkpoint.resume),
+            _ => None,
+        }))
+    }
+
+    /// Checks everything that can be checked before anything is stored.
+    pub(crate) fn ready(
+        &self,
+        stored: &Stored,
+        resolution: Option<Resolution>,
+        secrets: Map<String, Value>,
+        publisher: &Publisher,
+        cancels: &(process::Cancel, process::Cancel),
+    ) -> Result<Run, RunsError> {
+        let run = &stored.fold.run;
+        let job = Job {
+            run: run.clone(),
+            thread: stored.fold.thread.clone(),
+            inputs: secrets,
+            cwd: self.inner.config.cwd.clone(),
+            env: Vec::new(),
+            usage: stored.fold.usage,
+            sink: host::sink(publisher),
+            cancel: cancels.0.clone(),
+            shutdown: cancels.1.clone(),
+            ids: id_source(run),
+        };
+        Ok(self.inner.engine.prepare_resume(stored.data.clone(), resolution, job)?)
+    }
+}
+
+/// The decision or answer that a suspended run goes on with, and what of the inputs is secrets given again.
+fn decide(
+    run: &RunId,
+    pending: &PendingApproval,
+    data: &ResumeData,
+    request: &Resume,
+) -> Result<(Option<Resolution>, Map<String, Value>), RunsError> {
+    let secret =
+        |name: &str| data.origin.as_ref().is_some_and(|origin| origin.secrets.iter().any(|known| known == name));
+    let (secrets, mut given): (Map<_, _>, Map<_, _>) =
+        request.inputs.clone().into_iter().partition(|(name, _)| secret(name));
+    let resolution = |decision, content| Resolution {
+        approval: pending.approval.clone(),
+        hash: pending.hash.clone(),
+        decision,
+        content,
+    };
+    if let Some(decision) = pending.decision {
+        return Ok((Some(resolution(decision, pending.content.clone())), secrets));
+    }
+    if pending.schema.is_some() {
+        // An empty object may be an answer, but hardly ever is: without inputs, nothing was answered.
+        return match given.is_empty() {
+            false => Ok((Some(resolution(Decision::Approve, Some(Value::Object(given)))), secrets)),
+            true => Err(RunsError::Undecided {
+                run: run.clone(),
+                what: "an answer",
+                state: pending.state.clone(),
+                how: "inputs that fit its schema",
+            }),
+        };
+    }
+    if pending.by == Approver::Human && !request.human {
+        return Err(RunsError::HumanOnly { run: run.clone(), state: pending.state.clone() });
+    }
+    let decision = given.remove("decision").and_then(|decision| serde_json::from_value(decision).ok());
+    match decision {
+        Some(decision) => Ok((Some(resolution(decision, None)), secrets)),
+        None => Err(RunsError::Undecided {
+            run: run.clone(),
+            what: "a decision",
+            state: pending.state.clone(),
+            how: "inputs {\"decision\": \"approve\"} or {\"decision\": \"reject\"}",
+        }),
+    }
+}

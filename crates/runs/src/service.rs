@@ -1,0 +1,129 @@
+//! The service itself: what it is made of, and how it is opened and closed.
+
+use std::sync::Arc;
+
+use taffrail_engine::{Engine, playbook::Library, process};
+use taffrail_mcp_core::{Level, Note, RunFold, RunId, Snapshot};
+use taffrail_relay::{ListRuns, Relay};
+use taffrail_spool::{Spools, What};
+
+use crate::{Config, RunsError, clock, hosted::HostedRuns, live::LiveRuns, next};
+
+/// Runs, on one store and one data directory. A clone is the same service.
+#[derive(Debug, Clone)]
+pub struct Service {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) relay: Relay,
+    pub(crate) config: Config,
+    pub(crate) library: Library,
+    pub(crate) engine: Engine,
+    pub(crate) live: LiveRuns,
+    pub(crate) hosted: HostedRuns,
+    pub(crate) spools: Spools,
+}
+
+impl Service {
+    /// Opens a service. Needs a tokio runtime for everything but this.
+    ///
+    /// # Errors
+    ///
+    /// [`RunsError::Folder`] when the data directory cannot be used.
+    pub fn open(relay: Relay, config: Config) -> Result<Self, RunsError> {
+        let folder = config.layout.live();
+        let live = LiveRuns::open(folder.clone()).map_err(|source| RunsError::Folder {
+            action: "use the folder",
+            path: folder,
+            source: Arc::new(source),
+        })?;
+        let hosted = HostedRuns::default();
+        let noted = hosted.clone();
+        let spools = Spools::new(config.layout.spool(), config.spool_limits).on_notice(move |notice| {
+            let level = if matches!(notice.what, What::Paused { .. }) { Level::Warning } else { Level::Info };
+            noted.note(&notice.run, Note { text: notice.to_string().into(), level });
+        });
+        let library = Library::new(&config.playbooks);
+        let engine = Engine::new(library.clone());
+        Ok(Self { inner: Arc::new(Inner { relay, config, library, engine, live, hosted, spools }) })
+    }
+
+    /// The relay below.
+    pub fn relay(&self) -> &Relay {
+        &self.inner.relay
+    }
+
+    /// The spool files.
+    pub fn spools(&self) -> &Spools {
+        &self.inner.spools
+    }
+
+    /// How it was configured.
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// A run's state now. A run whose host is gone is made `interrupted` first.
+    ///
+    /// # Errors
+    ///
+    /// [`RunsError::NoRun`], and when the store cannot be read.
+    pub async fn fold(&self, run: &RunId) -> Result<RunFold, RunsError> {
+        let fold = self.inner.relay.run(run).await?.ok_or_else(|| RunsError::NoRun { run: run.to_string() })?;
+        self.settled(fold).await
+    }
+
+    /// A run's snapshot now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Service::fold`].
+    pub async fn snapshot(&self, run: &RunId) -> Result<Snapshot, RunsError> {
+        let fold = self.fold(run).await?;
+        self.snapshot_of(&fold).await
+    }
+
+    /// The snapshot of a fold.
+    pub(crate) async fn snapshot_of(&self, fold: &RunFold) -> Result<Snapshot, RunsError> {
+        let head = self.inner.relay.extent(&fold.thread).await?.head;
+        let mut snapshot = fold.snapshot(head, clock::now());
+        let spool = self.inner.spools.path(&fold.run);
+        if self.inner.spools.is_attached(&fold.run) || spool.exists() {
+            snapshot.spool = Some(spool.display().to_string());
+        }
+        snapshot.next = next::step(&snapshot);
+        Ok(snapshot)
+    }
+
+    /// Runs, newest first. Those whose host is gone are made `interrupted` first.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub async fn runs(&self, query: ListRuns) -> Result<Vec<Snapshot>, RunsError> {
+        let mut snapshots = Vec::new();
+        for fold in self.inner.relay.runs(query).await? {
+            let fold = self.settled(fold).await?;
+            snapshots.push(self.snapshot_of(&fold).await?);
+        }
+        Ok(snapshots)
+    }
+
+    /// Ends the service: interrupts the runs it hosts, waits until their processes are gone and everything is stored.
+    ///
+    /// Takes at most the grace of the processes and what the store needs.
+    pub async fn close(&self) {
+        let hosted = self.inner.hosted.close();
+        for run in &hosted {
+            run.shutdown.cancel();
+        }
+        for mut run in hosted {
+            // Resolves with an error when the sender is gone, which is what is waited for.
+            while run.over.changed().await.is_ok() {}
+        }
+        self.inner.relay.close().await;
+        let _ = tokio::task::spawn_blocking(process::dismiss_guard).await;
+    }
+}

@@ -1,0 +1,195 @@
+//! Starting a run.
+
+use std::{path::PathBuf, sync::Arc};
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use taffrail_engine::{
+    Job, for_command,
+    playbook::{Playbook, resolve_inputs},
+};
+use taffrail_mcp_core::{Event, RunId, RunStart, ThreadId, Usage};
+use taffrail_relay::{Claim, RelayError};
+
+use crate::{RunsError, Service, host, ids};
+
+/// What a run does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    /// A playbook, by name or, when `paths`, by path too.
+    Playbook {
+        /// Its name or path.
+        name: String,
+        /// Whether a path may be given: only where the caller shares our file system.
+        paths: bool,
+    },
+    /// One command, without a shell.
+    Command {
+        /// What the run is called.
+        name: String,
+        /// Program and arguments.
+        argv: Vec<String>,
+        /// Bytes of output to keep; `None` for the default of playbooks.
+        output_cap: Option<u64>,
+    },
+}
+
+/// A request to start a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Start {
+    /// What to run.
+    pub work: Work,
+    /// Inputs of a playbook.
+    pub inputs: Map<String, Value>,
+    /// The thread to log to; the run's own by default.
+    pub thread: Option<ThreadId>,
+    /// Makes a repeated request return the run that the first one started. 1 to 256 characters.
+    pub idempotency_key: Option<String>,
+    /// The new run's id, when the caller has made one.
+    pub run: Option<RunId>,
+    /// Working directory; the service's by default.
+    pub cwd: Option<PathBuf>,
+    /// More environment for its processes. Never stored.
+    pub env: Vec<(String, String)>,
+}
+
+impl Start {
+    /// Just this work.
+    pub fn new(work: Work) -> Self {
+        Self { work, inputs: Map::new(), thread: None, idempotency_key: None, run: None, cwd: None, env: Vec::new() }
+    }
+}
+
+/// What became of a request to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// The run.
+    pub run: RunId,
+    /// Its log.
+    pub thread: ThreadId,
+    /// It was started earlier, with the same idempotency key.
+    pub existing: bool,
+}
+
+impl Service {
+    /// Starts a run and returns when its first record is durable. The run goes on whether or not anybody waits.
+    ///
+    /// The future should be driven to its end: dropped after the first record is stored, it leaves a run that the next
+    /// look finds `interrupted`.
+    ///
+    /// # Errors
+    ///
+    /// When the playbook or its inputs are wrong, the key was used for something else, or the store cannot be written.
+    pub async fn start(&self, request: Start) -> Result<Started, RunsError> {
+        let Start { work, inputs, thread, idempotency_key, run, cwd, env } = request;
+        let key = idempotency_key.map(|key| check_key(key, &work, &inputs)).transpose()?;
+        let playbook = self.load(work).await?;
+        resolve_inputs(&playbook, &inputs)
+            .map_err(|errors| RunsError::Inputs { playbook: playbook.name.clone(), errors })?;
+        let run = run.map_or_else(ids::run, Ok)?;
+        let thread = thread.unwrap_or_else(|| run.clone().into());
+        let lock = self.lock(&run)?.ok_or_else(|| RunsError::WrongState {
+            run: run.clone(),
+            status: taffrail_mcp_core::RunStatus::Running,
+            help: "give the new run another id",
+        })?;
+        let start = RunStart {
+            machine: playbook.name.clone(),
+            depth: 0,
+            entry: playbook.states.get(playbook.entry).map(|state| state.name.clone()).unwrap_or_default(),
+            resumed: false,
+        };
+        let claim = key.as_ref().map(|key| key.claim(&run));
+        match self.inner.relay.commit(&thread, &run, &[Event::from(start)], claim).await {
+            Err(RelayError::Claimed { value }) if key.is_some() => return self.earlier(&value, key).await,
+            committed => committed?,
+        };
+        let publisher = self.inner.relay.publisher(&thread, &run).await?;
+        let cancels = self.cancels();
+        let job = Job {
+            run: run.clone(),
+            thread: thread.clone(),
+            inputs,
+            cwd: cwd.unwrap_or_else(|| self.inner.config.cwd.clone()),
+            env,
+            usage: Usage::default(),
+            sink: host::sink(&publisher),
+            cancel: cancels.0.clone(),
+            shutdown: cancels.1.clone(),
+            ids: id_source(&run),
+        };
+        let engine = self.inner.engine.clone();
+        let ready = tokio::task::spawn_blocking(move || engine.prepare(&playbook, job)).await;
+        let ready = ready.map_err(|_| RunsError::Closing)?;
+        self.host(ready, publisher, cancels, lock).await?;
+        Ok(Started { run, thread, existing: false })
+    }
+
+    async fn load(&self, work: Work) -> Result<Arc<Playbook>, RunsError> {
+        match work {
+            Work::Command { name, argv, output_cap } => {
+                let mut playbook = for_command(&name, &argv)?;
+                if let Some(cap) = output_cap {
+                    playbook.budget.output_bytes = cap;
+                }
+                Ok(Arc::new(playbook))
+            }
+            Work::Playbook { name, paths } => self.find_playbook(name, paths).await,
+        }
+    }
+
+    pub(crate) fn lock(&self, run: &RunId) -> Result<Option<crate::live::LiveLock>, RunsError> {
+        self.inner.live.lock(run).map_err(|source| RunsError::Folder {
+            action: "lock a run in",
+            path: self.inner.config.layout.live(),
+            source: Arc::new(source),
+        })
+    }
+
+    /// The run that an idempotency key started before.
+    async fn earlier(&self, value: &str, key: Option<Key>) -> Result<Started, RunsError> {
+        let (run, digest) = value.split_once(' ').unwrap_or((value, ""));
+        let key = key.unwrap_or_default();
+        if digest != key.digest {
+            return Err(RunsError::KeyReused { key: key.text, run: run.to_owned() });
+        }
+        let fold = self.fold(&RunId::new(run)?).await?;
+        Ok(Started { run: fold.run, thread: fold.thread, existing: true })
+    }
+}
+
+/// Ids of a run's checkpoints and approvals.
+pub(crate) fn id_source(run: &RunId) -> Arc<dyn taffrail_engine::IdSource> {
+    let run = run.clone();
+    Arc::new(move || ids::part_of(&run))
+}
+
+/// An idempotency key, with what it was used for.
+#[derive(Debug, Default)]
+struct Key {
+    text: String,
+    digest: String,
+}
+
+impl Key {
+    fn claim(&self, run: &RunId) -> Claim {
+        Claim { key: format!("start:{}", self.text), value: format!("{run} {}", self.digest) }
+    }
+}
+
+const MAX_KEY: usize = 256;
+
+fn check_key(text: String, work: &Work, inputs: &Map<String, Value>) -> Result<Key, RunsError> {
+    if text.is_empty() || text.len() > MAX_KEY {
+        return Err(RunsError::KeyLength { length: text.len() });
+    }
+    let mut hash = Sha256::new();
+    match work {
+        Work::Playbook { name, .. } => hash.update(format!("playbook {name}")),
+        Work::Command { name, argv, .. } => hash.update(format!("command {name} {argv:?}")),
+    }
+    // Keys of a map are sorted, so equal inputs have equal texts.
+    hash.update(Value::Object(inputs.clone()).to_string());
+    let digest = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    Ok(Key { text, digest })
+}

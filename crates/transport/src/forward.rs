@@ -19,8 +19,12 @@ use crate::{
     stdio::Outbox,
 };
 
-/// How long a response waits for records that the client has not taken yet.
+/// How long a response waits for a client that takes no more events.
 pub const FLUSH_LIMIT: Duration = Duration::from_millis(500);
+
+/// How long a response waits for a client that still takes events, only more slowly than they came. With
+/// the default wait of a call it stays below 30 s, where the strictest hosts give a call up.
+pub const FLUSH_MOST: Duration = Duration::from_secs(3);
 
 /// The `_meta` key that carries a record's seq.
 pub const SEQ_KEY: &str = "io.taffrail/seq";
@@ -68,17 +72,28 @@ impl Forwarder {
         Self { task, position, stop: stop.drop_guard() }
     }
 
-    /// Waits until everything up to `head` has been sent, at most [`FLUSH_LIMIT`], then stops: nothing
-    /// is sent once this returns.
+    /// Waits until everything up to `head` has been sent, as long as the client takes it, at most
+    /// [`FLUSH_LIMIT`] without progress and [`FLUSH_MOST`] in all; then stops: nothing is sent once this
+    /// returns.
     pub async fn finish(mut self, head: u64) {
-        // An error of `wait_for` means that the task has ended.
-        let flushed = self.position.wait_for(|position| *position >= head);
-        if timeout(FLUSH_LIMIT, flushed).await.is_err() {
+        if !timeout(FLUSH_MOST, self.flushed(head)).await.unwrap_or(false) {
             tracing::debug!(head, "the client has not taken all events; they are in the log");
         }
         self.stop.disarm().cancel();
         // It can only have been cancelled with the runtime.
         let _ = self.task.await;
+    }
+
+    async fn flushed(&mut self, head: u64) -> bool {
+        while *self.position.borrow_and_update() < head {
+            match timeout(FLUSH_LIMIT, self.position.changed()).await {
+                Ok(Ok(())) => {}
+                // The task has ended: there is nothing more, or nobody to send it to.
+                Ok(Err(_)) => return true,
+                Err(_) => return false,
+            }
+        }
+        true
     }
 }
 

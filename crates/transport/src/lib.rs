@@ -16,9 +16,11 @@
 pub mod forward;
 pub mod mcp;
 mod serve;
+mod service;
 pub mod stdio;
 
 pub use self::{
     mcp::{McpConfig, McpServer},
     serve::{ServeError, serve, serve_stdio},
+    service::ServiceBackend,
 };

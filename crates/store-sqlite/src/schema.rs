@@ -88,10 +88,10 @@ pub(crate) fn prepare(db: &Db) -> Result<(Connection, Turnstile), StoreError> {
     };
     // Before anything, the turnstile included, is made beside a file that may not be ours.
     patiently(db, || look(db, &conn).map(drop))?;
-    let turnstile = Turnstile::open(&db.path)?;
-    let turn = turnstile.pass();
+    let mut turnstile = Turnstile::open(&db.path)?;
+    turnstile.pass();
     patiently(db, || bring_up(db, &conn))?;
-    drop(turn);
+    turnstile.leave();
     Ok((conn, turnstile))
 }
 

@@ -58,7 +58,7 @@ impl SqliteStore {
         let (conn, turnstile) = schema::prepare(&db)?;
         let checkpointer = Checkpointer::start(&db)?;
         let (jobs, queue) = mpsc::channel();
-        let writer = Writer { db: Arc::clone(&db), conn, turnstile, checkpointer };
+        let writer = Writer { db: Arc::clone(&db), conn, turnstile, checkpointer, conflicted: false };
         let writer = Builder::new().name("sqlite-writer".into()).spawn(move || writer.run(&queue));
         let writer = writer.map_err(|e| io_error(&db.path, "start a thread for", e))?;
         Ok(Self {

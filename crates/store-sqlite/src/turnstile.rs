@@ -5,6 +5,9 @@
 //! lock on a file of its own, and holds it until it has the write lock. The one that committed last then queues behind
 //! the one that waits.
 //!
+//! A writer that lost a numbering race keeps the turnstile for a moment: it was told the head, and its next try comes
+//! before anyone else moves that again. Else it could lose to a flood for ever.
+//!
 //! The turnstile is for fairness only; the write lock protects the data. So nobody waits long for a turnstile: should
 //! its holder be stopped, the others go around.
 
@@ -28,6 +31,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 #[derive(Debug)]
 pub(crate) struct Turnstile {
     file: File,
+    held: bool,
 }
 
 impl Turnstile {
@@ -41,39 +45,32 @@ impl Turnstile {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(|e| io_error(&path, "open", e))?;
-        Ok(Self { file })
+        Ok(Self { file, held: false })
     }
 
-    /// Passes; returns at the latest after `PATIENCE`.
-    pub(crate) fn pass(&self) -> Turn<'_> {
+    /// Passes; returns at the latest after `PATIENCE`. To be left once the write lock is held.
+    pub(crate) fn pass(&mut self) {
         let mut since = None;
-        loop {
+        while !self.held {
             match self.file.try_lock() {
-                Ok(()) => return Turn { file: Some(&self.file) },
+                Ok(()) => self.held = true,
                 Err(TryLockError::WouldBlock) => {
                     if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
-                        return Turn { file: None };
+                        return;
                     }
                     sleep(PAUSE);
                 }
                 // A file system without such locks: correct all the same.
-                Err(TryLockError::Error(_)) => return Turn { file: None },
+                Err(TryLockError::Error(_)) => return,
             }
         }
     }
-}
 
-/// The right to ask for the write lock next; given up when dropped.
-#[derive(Debug)]
-pub(crate) struct Turn<'a> {
-    file: Option<&'a File>,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        if let Some(file) = self.file {
+    /// Lets the next one pass.
+    pub(crate) fn leave(&mut self) {
+        if std::mem::take(&mut self.held) {
             // Cannot fail for a lock that is held; if it did, the others would go around.
-            let _ = file.unlock();
+            let _ = self.file.unlock();
         }
     }
 }

@@ -5,8 +5,9 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
-        mpsc::{Receiver, RecvError, TryRecvError},
+        mpsc::{Receiver, RecvTimeoutError, TryRecvError},
     },
+    time::Duration,
 };
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -25,6 +26,9 @@ use crate::{
 
 /// Groups are merged into one transaction up to this size, in bytes: its pages stay in memory until the commit.
 const BATCH_BYTES: usize = 8 << 20;
+
+/// How long the loser of a numbering race is waited for: its caller only has to renumber.
+const RETRY_WAIT: Duration = Duration::from_millis(2);
 
 /// Where an answer goes; nobody may be waiting any more.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
@@ -55,12 +59,21 @@ enum Outcome {
     Forgotten,
 }
 
+impl Outcome {
+    fn is_conflict(&self) -> bool {
+        let Outcome::Appended(answers) = self else { return false };
+        answers.iter().any(|answer| matches!(answer, Appended::Conflict { .. }))
+    }
+}
+
 /// The writer's side of the store.
 pub(crate) struct Writer {
     pub(crate) db: Arc<Db>,
     pub(crate) conn: Connection,
     pub(crate) turnstile: Turnstile,
     pub(crate) checkpointer: Checkpointer,
+    /// An append of the last transaction was a conflict, and the turnstile is still held for its next try.
+    pub(crate) conflicted: bool,
 }
 
 impl Writer {
@@ -69,7 +82,16 @@ impl Writer {
         let wal_bytes = self.watch_wal();
         // Trims that are not finished; they go on behind what has come in meanwhile.
         let mut again = VecDeque::new();
-        while let Some(batch) = next_batch(jobs, &mut again) {
+        loop {
+            let batch = match next_batch(jobs, &mut again, self.conflicted) {
+                Next::Batch(batch) => batch,
+                Next::Nothing => {
+                    self.conflicted = false;
+                    self.turnstile.leave();
+                    continue;
+                }
+                Next::End => break,
+            };
             let outcomes = self.commit(&batch);
             answer(batch, outcomes, &mut again);
             self.checkpointer.written(wal_bytes.load(Relaxed));
@@ -99,14 +121,19 @@ impl Writer {
 
     /// Does a batch in one transaction: all of it, or nothing.
     fn commit(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, StoreError> {
-        self.try_commit(batch).map_err(|fault| self.db.error("write", fault))
+        self.try_commit(batch).map_err(|fault| {
+            self.conflicted = false;
+            self.turnstile.leave();
+            self.db.error("write", fault)
+        })
     }
 
     fn try_commit(&mut self, batch: &[Job]) -> Result<Vec<Outcome>, Fault> {
-        let turn = self.turnstile.pass();
+        self.turnstile.pass();
         // Rolls back when dropped.
         let tx = self.conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        drop(turn);
+        // A second conflict in a row was not another process's doing.
+        let had_conflict = std::mem::take(&mut self.conflicted);
         let mut outcomes = Vec::with_capacity(batch.len());
         for job in batch {
             outcomes.push(match job {
@@ -123,19 +150,39 @@ impl Writer {
                 }
             });
         }
+        self.conflicted = !had_conflict && outcomes.iter().any(Outcome::is_conflict);
+        if !self.conflicted {
+            // Before the commit, so that whoever waits is next, not we again.
+            self.turnstile.leave();
+        }
         tx.commit()?;
         Ok(outcomes)
     }
 }
 
-/// Waits for a job and takes all that are there, up to `BATCH_BYTES`; `None` at the end.
-fn next_batch(jobs: &Receiver<Job>, again: &mut VecDeque<Job>) -> Option<Vec<Job>> {
+/// What there is to do.
+enum Next {
+    Batch(Vec<Job>),
+    /// Not even `RETRY_WAIT` later.
+    Nothing,
+    /// All senders are gone and all is done.
+    End,
+}
+
+/// Waits for a job, `briefly` or for ever, and takes all that are there, up to `BATCH_BYTES`.
+fn next_batch(jobs: &Receiver<Job>, again: &mut VecDeque<Job>, briefly: bool) -> Next {
     let mut batch = Vec::new();
     let mut size = 0;
     if again.is_empty() {
-        match jobs.recv() {
+        let first = if briefly {
+            jobs.recv_timeout(RETRY_WAIT)
+        } else {
+            jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        };
+        match first {
             Ok(job) => push(&mut batch, &mut size, job),
-            Err(RecvError) => return None,
+            Err(RecvTimeoutError::Timeout) => return Next::Nothing,
+            Err(RecvTimeoutError::Disconnected) => return Next::End,
         }
     }
     while size < BATCH_BYTES {
@@ -151,7 +198,7 @@ fn next_batch(jobs: &Receiver<Job>, again: &mut VecDeque<Job>) -> Option<Vec<Job
     }
     // However much comes in, a trim goes on: it makes the room for it.
     batch.extend(again.pop_front());
-    if batch.is_empty() { None } else { Some(batch) }
+    if batch.is_empty() { Next::End } else { Next::Batch(batch) }
 }
 
 fn push(batch: &mut Vec<Job>, size: &mut usize, job: Job) {

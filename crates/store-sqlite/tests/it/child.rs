@@ -98,12 +98,13 @@ async fn job() {
     match job.as_str() {
         "once" => write(&store, "shared", &name, 0, 1).await,
         "flood" => {
-            let start = Instant::now();
+            // Without a look at the head in between, as a relay does: only a conflict tells of the other writer.
+            let (start, mut head) = (Instant::now(), 0);
             for i in 0.. {
                 if start.elapsed() > Duration::from_millis(1500) {
                     break;
                 }
-                write(&store, "shared", &name, i, 1).await;
+                head = write_after(&store, "shared", &name, i, 1, head).await;
             }
         }
         "paced" => {
@@ -132,14 +133,22 @@ async fn job() {
     }
 }
 
-/// Appends a block of `count` lines, renumbering until it is stored, and says so.
+/// Appends a block of `count` lines after the head.
 async fn write(store: &dyn Store, thread: &str, name: &str, i: u64, count: u64) {
-    let mut head = store.extent(thread_id(thread)).await.unwrap().head.0;
+    let head = store.extent(thread_id(thread)).await.unwrap().head.0;
+    write_after(store, thread, name, i, count, head).await;
+}
+
+/// Appends a block of `count` lines, renumbering until it is stored, and says so. Gives the new head.
+async fn write_after(store: &dyn Store, thread: &str, name: &str, i: u64, count: u64, mut head: u64) -> u64 {
     loop {
         let lines: Vec<_> = (1..=count).map(|n| format!("{name} {i} {thread} {}", head + n)).collect();
         match put(store, append(thread, head, vec![block(name, head + 1, &lines)])).await {
-            // One write, so that a line is said whole or not at all.
-            Appended::Stored => return println!("ack {thread} {} {}", head + 1, lines[0]),
+            Appended::Stored => {
+                // One write, so that a line is said whole or not at all.
+                println!("ack {thread} {} {}", head + 1, lines[0]);
+                return head + count;
+            }
             Appended::Conflict { head: now } => head = now.0,
             claimed @ Appended::Claimed { .. } => panic!("{claimed:?}"),
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Outcome,
-    shell::{self, cargo},
+    shell::{self, Package, cargo},
 };
 
 /// The package of the whole-system benches.
@@ -21,28 +21,30 @@ const SYSTEM: &str = "taffrail-bench";
 /// Runs the benches of some crates, by folder or package name; without names all of them and the whole system's.
 pub(crate) fn run(crates: &[String]) -> Result<Outcome> {
     let packages = shell::workspace()?.packages;
-    let named = |name: &str| {
-        let found = packages.iter().find(|p| p.name == name || p.folder.ends_with(name));
-        found.map(|p| p.name.clone()).with_context(|| format!("no package is called {name}"))
+    let named = |name: &String| {
+        let found = packages.iter().find(|p| p.name == *name || p.folder.ends_with(name));
+        found.with_context(|| format!("no package is called {name}"))
     };
-    let wanted: Vec<String> = match crates {
-        [] => packages
-            .iter()
-            .filter(|p| p.name == SYSTEM || p.targets("bench").next().is_some())
-            .map(|p| p.name.clone())
-            .collect(),
-        names => names.iter().map(|name| named(name)).collect::<Result<_>>()?,
+    let wanted: Vec<&Package> = match crates {
+        [] => packages.iter().collect(),
+        names => names.iter().map(named).collect::<Result<_>>()?,
     };
     let (mut rows, mut failed) = (Vec::new(), Vec::new());
-    for name in wanted {
-        let mut command = match name.as_str() {
-            SYSTEM => cargo(["run", "--release", "--package", SYSTEM]),
-            name => cargo(["bench", "--package", name, "--benches"]),
-        };
-        println!("\n── {name}");
-        match json_lines(&mut command) {
-            Ok(mut found) => rows.append(&mut found),
-            Err(error) => failed.push(format!("{name}: {error:#}")),
+    for package in wanted {
+        // By name: `--benches` would start the unit tests too.
+        let mut commands: Vec<_> = package
+            .targets("bench")
+            .map(|bench| cargo(["bench", "--quiet", "--package", &package.name, "--bench", bench]))
+            .collect();
+        if package.name == SYSTEM {
+            commands.push(cargo(["run", "--quiet", "--release", "--package", SYSTEM]));
+        }
+        for command in &mut commands {
+            println!("\n── {}", package.name);
+            match json_lines(command) {
+                Ok(mut found) => rows.append(&mut found),
+                Err(error) => failed.push(format!("{}: {error:#}", package.name)),
+            }
         }
     }
     println!("\n{}", table(&rows));

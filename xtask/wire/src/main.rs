@@ -11,12 +11,18 @@ use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
+use taffrail_engine::playbook::playbook_schema;
 use taffrail_mcp_core::{gap_schema, page_schema, record_schema, snapshot_schema};
 
 fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the workspace is two folders up")?;
-    let schemas: [(&str, Value); 4] =
-        [("gap", gap_schema()), ("page", page_schema()), ("record", record_schema()), ("snapshot", snapshot_schema())];
+    let schemas: [(&str, Value); 5] = [
+        ("gap", gap_schema()),
+        ("page", page_schema()),
+        ("playbook", playbook_schema()),
+        ("record", record_schema()),
+        ("snapshot", snapshot_schema()),
+    ];
     let mut files = BTreeMap::new();
     for (name, schema) in &schemas {
         // Keys are sorted whatever the features of serde_json are.

@@ -1,7 +1,7 @@
 //! The driver: carries out what the machine decides, and decides nothing itself.
 
+mod door;
 mod drive;
-mod meter;
 mod outlet;
 
 use std::{num::NonZero, path::PathBuf, sync::Arc, thread};

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{Job, meter::Meter, outlet::Outlet};
+use super::{Job, door::Door, outlet::Outlet};
 use crate::{
     machine::{Effect, Ended, Fact, Machine, Reading, Stop, Task},
     process::{self, Cancel, OutputBudget, Scope},
@@ -20,7 +20,7 @@ const EFFECTS_PER_TURN: u32 = 128;
 
 pub(super) struct Session {
     machine: Machine,
-    meter: Arc<Meter>,
+    door: Arc<Door>,
     env: Vec<(String, String)>,
     cancel: Cancel,
     shutdown: Cancel,
@@ -40,10 +40,12 @@ impl Session {
         let Job { run, thread, inputs: _, cwd: _, env, usage: _, sink, cancel, shutdown, ids: _ } = job;
         let own = [("TAFFRAIL_RUN", run.as_str()), ("TAFFRAIL_THREAD", thread.as_str())];
         let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let output = OutputBudget::new(machine.budget().output_bytes).already_used(used.log_bytes);
+        // What is clipped is everything after one moment, also when that was in an earlier session.
+        let kept = if used.clipped_bytes > 0 { u64::MAX } else { used.log_bytes };
+        let output = OutputBudget::new(machine.budget().output_bytes).already_used(kept);
         Self {
             machine,
-            meter: Arc::new(Meter::new(sink)),
+            door: Arc::new(Door::new(sink)),
             env: own.into_iter().chain(env).collect(),
             end_tasks: cancel.child(),
             cancel,
@@ -149,11 +151,11 @@ impl Session {
 
     fn reading(&self) -> Reading {
         let wall = self.used.wall.saturating_add(self.began.elapsed());
-        Reading { wall, ..self.meter.add_to(self.used) }
+        Reading { wall, ..self.door.add_to(self.used) }
     }
 
     fn sink(&self) -> Arc<dyn EventSink> {
-        Arc::clone(&self.meter) as Arc<dyn EventSink>
+        Arc::clone(&self.door) as Arc<dyn EventSink>
     }
 }
 

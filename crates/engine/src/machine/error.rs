@@ -41,6 +41,12 @@ pub enum ResumeError {
         /// Its name.
         name: String,
     },
+    /// A state that called a playbook has no step.
+    #[error("the checkpoint does not say which step state {state:?} is")]
+    NoStep {
+        /// The state.
+        state: String,
+    },
     /// Secret inputs are never stored; they have to be given again.
     #[error("give these secret inputs again, they are not stored: {}", names.join(", "))]
     SecretsNeeded {

@@ -22,8 +22,9 @@ use crate::playbook::{Action, FanOut, Over, Playbook, Scope, State};
 /// belongs in a command that loops.
 pub const MAX_BRANCHES: usize = 10_000;
 
-/// Bytes of text output kept of all branches of a state together: 256 branches keep all that a single state would.
-const FAN_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of text output kept of all branches of a state together: 16 branches keep all that a single state would. They
+/// may stand in `ctx`, and so in every later checkpoint. A value parsed from JSON cannot be cut and is not.
+const FAN_OUTPUT_BYTES: usize = 1024 * 1024;
 
 impl Machine {
     /// Begins the fan-out of the state that the innermost frame is at.

@@ -42,13 +42,13 @@ pub struct FrameData {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<u64>,
     /// Kept outputs.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub ctx: Map<String, Value>,
     /// `attempt` of each state that was entered.
     #[serde(default)]
     pub attempts: BTreeMap<String, u64>,
     /// How often each `repair` gate has fired.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<RepairData>,
 }
 
@@ -70,7 +70,7 @@ pub struct PendingData {
     pub approval: String,
     /// The rendered question.
     pub message: String,
-    /// See [`approval_hash`](super::approval).
+    /// What a decision is bound to: SHA-256, in hex, of all that can follow from it. See `machine/approval.rs`.
     pub hash: String,
 }
 
@@ -83,7 +83,7 @@ pub struct Origin {
     #[serde(default)]
     pub inputs: Map<String, Value>,
     /// Secret inputs that had a value and must be given again.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
     /// The base working directory; absent when it is not UTF-8: then the resuming side says where.
     #[serde(default, skip_serializing_if = "Option::is_none")]

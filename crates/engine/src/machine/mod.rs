@@ -5,7 +5,7 @@
 //! ([`ResumeData`], which stands in every checkpoint). [`crate::Engine`] is the driver that carries effects out.
 //!
 //! In reading order: `fact` (the vocabulary), `frame` (where a run stands), `step` (the loop), then the life of a state:
-//! `enter`, `task`, `fan`, `outcome`, `gates`, `settle`; then what is special: `approval`, `stop`, `resume`, `exec`.
+//! `enter`, `task`, `fan`, `outcome`, `gates`, `settle`; then what is special: `approval`, `stop`, `resume`, `rest`, `exec`.
 //!
 //! # What may be surprising
 //!
@@ -14,6 +14,7 @@
 //!   by another way.
 //! - Only the budget of the outermost playbook counts.
 //! - Inside a fan-out of calls there are no checkpoints: a resume begins the fan-out again.
+//! - A secret input is not stored, but a playbook that puts it into a question, a list or an output has told it.
 //! - `output` is kept, and seen by the gates as `ctx`, whether or not the state succeeded, so that a repair can read it.
 
 mod approval;
@@ -29,6 +30,7 @@ mod gates;
 mod ids;
 mod language;
 mod outcome;
+mod rest;
 mod resume;
 mod settle;
 mod step;

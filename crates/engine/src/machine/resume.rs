@@ -111,6 +111,9 @@ impl Machine {
             machine.restore(data, &inputs)?;
         }
         machine.asked = pending;
+        // Its `state-start` is in the log already: should the run be stopped before it starts again, it is done.
+        let next = machine.steps + 1;
+        machine.top(LaneId::ROOT).ok_or(ResumeError::Empty)?.open = Some(next);
         match resolution {
             None => machine.later(Work::Enter(LaneId::ROOT, Entry::Resumed)),
             Some(resolution) => machine.resolve(resolution)?,
@@ -131,6 +134,9 @@ impl Machine {
             }
             Some(caller) => {
                 let (playbook, at) = (Arc::clone(&caller.playbook), caller.at);
+                if caller.open.is_none() {
+                    return Err(ResumeError::NoStep { state: caller.state_name() });
+                }
                 let (scope, depth) = (caller.scope(), caller.depth);
                 let Some(State { action: Action::Call(spec), .. }) = playbook.states.get(at) else {
                     return Err(unknown("playbook", &name));
@@ -183,12 +189,7 @@ impl Machine {
         let failure = (!approved).then(settle::rejected);
         let result =
             StateResult { output, approval: Some(approval), answer: content, failure, ..StateResult::default() };
-        // Its `state-start` is in the log already, with this step.
         self.steps += 1;
-        let step = self.steps;
-        if let Some(frame) = self.top(LaneId::ROOT) {
-            frame.open = Some(step);
-        }
         self.later(Work::Settle(LaneId::ROOT, Box::new(result)));
         Ok(())
     }

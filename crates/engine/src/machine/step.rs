@@ -192,12 +192,12 @@ impl Machine {
                 }
             }
             match self.todo.pop_front() {
-                // A lane that is gone needs nothing, so the answer of a piece of work does not matter.
-                Some(work) => {
-                    self.work(work, reading);
-                }
-                None if self.stop.is_some() && self.tasks.is_empty() => self.wind_down(reading),
-                None => return None,
+                // A lane that is gone needs nothing: the answer says no more than that.
+                Some(work) => drop(self.work(work, reading)),
+                None if !self.tasks.is_empty() => return None,
+                None if self.stop.is_some() => self.wind_down(reading),
+                // It would wait for ever. Nothing leads here; should something ever, the run must not hang.
+                None => self.stop_now(Stop::Fault("there is nothing to wait for".to_owned())),
             }
         }
     }

@@ -62,6 +62,7 @@ impl Machine {
         let nothing = StateResult::default();
         let mut done = settle::state_done(frame, step, frame.cut.as_deref().unwrap_or(&nothing));
         done.policy = policy;
+        self.steps = self.steps.max(step);
         if frame.depth == 0 {
             self.exit.clone_from(&done.exit);
         }

@@ -2,11 +2,11 @@
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use taffrail_mcp_core::Decision;
+use taffrail_mcp_core::{Decision, Usage};
 
 use super::{
     super::{ResumeData, ResumeError},
-    sim::{Do, Sim, run},
+    sim::{Do, Sim, line, run},
 };
 
 const RELEASE: &str = "
@@ -259,4 +259,42 @@ fn newer_and_broken_checkpoints_are_refused() {
     assert_eq!(read(&|value| value["frames"] = json!(3)).unwrap_err(), "the checkpoint cannot be read");
     let no_origin = read(&|value| drop(value.as_object_mut().unwrap().remove("origin"))).unwrap_err();
     assert!(no_origin.starts_with("the run's first checkpoint is missing"), "{no_origin}");
+}
+
+#[test]
+fn checkpoints_say_what_a_resume_needs() {
+    let mut sim = Sim::start(&[RELEASE], json!({ "version": "2" }));
+    sim.act(&Do::Exit(0, 0, "ok"));
+    let mut checkpoints = sim.checkpoints();
+    assert_eq!(checkpoints[0]["origin"]["sources"]["release"], RELEASE);
+    checkpoints[0]["origin"]["sources"]["release"] = json!("...");
+    assert_eq!(checkpoints[1]["pending"]["hash"].as_str().map(str::len), Some(64));
+    checkpoints[1]["pending"]["hash"] = json!("...");
+    assert_snapshot!(checkpoints[0], @r#"{"frames":[{"attempts":{"build":1},"playbook":"release","state":"build"}],"origin":{"budget":{"output_bytes":1073741824,"steps":200,"wall_ms":86400000},"cwd":"/base","inputs":{"version":"2"},"sources":{"release":"..."}},"steps":0,"usage":{"clipped_bytes":0,"clipped_lines":0,"log_bytes":0,"log_lines":0,"steps":0,"wall_ms":0},"version":1}"#);
+    assert_snapshot!(checkpoints[1], @r#"{"frames":[{"attempts":{"agree":1,"build":1},"ctx":{"built":"ok"},"playbook":"release","state":"agree"}],"pending":{"approval":"id-2","hash":"...","message":"Deploy 2 (ok)?"},"steps":1,"usage":{"clipped_bytes":0,"clipped_lines":0,"log_bytes":0,"log_lines":0,"steps":1,"wall_ms":0},"version":1}"#);
+}
+
+#[test]
+fn a_run_that_waits_can_be_cancelled() {
+    let outer = "
+playbook: outer
+inputs: { key: { type: string, secret: true } }
+states:
+  part: { call: inner }
+";
+    let inner = "
+playbook: inner
+states:
+  agree: { approve: Really? }
+";
+    let sim = Sim::start(&[outer, inner], json!({ "key": "k" }));
+    let checkpoints = sim.checkpoints();
+    let data = ResumeData::read(&checkpoints[0], checkpoints.last().unwrap()).unwrap();
+    let lines: Vec<_> = data.cancel(Usage::default()).iter().map(line).collect();
+    assert_snapshot!(lines.join("\n"), @r#"
+      state-done machine=inner policy=cancelled state=agree step=2
+      run-finished at=agree error=cancelled machine=inner status=cancelled
+    state-done machine=outer policy=cancelled state=part step=1
+    run-finished at=part error=cancelled machine=outer status=cancelled
+    "#);
 }

@@ -1,5 +1,7 @@
 //! Whatever happens, in whatever order: one end, and every state that starts is done.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use serde_json::json;
 use taffrail_mcp_core::{Decision, Event, Exit, RunStatus};
@@ -46,6 +48,7 @@ enum Step {
     Exit(usize, i32),
     NoSpawn(usize),
     Unknown,
+    TenMinutes,
     Stop(Stop),
 }
 
@@ -54,6 +57,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         20 => (any::<usize>(), 0..3).prop_map(|(which, code)| Step::Exit(which, code)),
         2 => any::<usize>().prop_map(Step::NoSpawn),
         1 => Just(Step::Unknown),
+        1 => Just(Step::TenMinutes),
         1 => prop_oneof![
             Just(Stop::Cancel),
             Just(Stop::Shutdown),
@@ -75,6 +79,10 @@ fn apply(sim: &mut Sim, step: Step) {
             if let Some(task) = pick(which) {
                 sim.fact(Fact::SpawnFailed { task, code: 127, detail: "no".to_owned() });
             }
+        }
+        Step::TenMinutes => {
+            sim.reading.wall += Duration::from_secs(600);
+            sim.settle();
         }
         Step::Unknown => sim.exit(TaskId(1_000_000), Exit::Code(0), ""),
         Step::Stop(stop) => sim.fact(Fact::Stop(stop)),

@@ -34,7 +34,7 @@ fn shown(events: &[Event]) -> Vec<String> {
 #[test]
 fn from_every_checkpoint_the_rest_is_the_same() {
     let mut checkpoints = 0;
-    for seed in 0..40 {
+    for seed in 0..20 {
         let mut whole = Sim::start(ZOO, json!({}));
         finish(&mut whole, seed);
         let first = whole.checkpoints().remove(0);
@@ -55,5 +55,5 @@ fn from_every_checkpoint_the_rest_is_the_same() {
             assert_eq!(shown(&again.events[skip..]), expected, "seed {seed}, checkpoint {at}");
         }
     }
-    assert!(checkpoints > 200, "the test tests something: {checkpoints}");
+    assert!(checkpoints > 100, "the test tests something: {checkpoints}");
 }

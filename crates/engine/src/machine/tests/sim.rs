@@ -174,9 +174,13 @@ impl Sim {
         self.resume_from(data, resolution)
     }
 
-    pub(crate) fn resume_from(&mut self, data: ResumeData, resolution: Option<Resolution>) -> Result<(), ResumeError> {
+    pub(crate) fn resumed(&self, data: ResumeData, resolution: Option<Resolution>) -> Result<Machine, ResumeError> {
         let (inputs, ids) = (self.inputs.clone(), Arc::clone(&self.ids));
-        self.machine = Machine::resume(data, resolution, inputs, PathBuf::from("/elsewhere"), 2, ids)?;
+        Machine::resume(data, resolution, inputs, PathBuf::from("/elsewhere"), 2, ids)
+    }
+
+    pub(crate) fn resume_from(&mut self, data: ResumeData, resolution: Option<Resolution>) -> Result<(), ResumeError> {
+        self.machine = self.resumed(data, resolution)?;
         self.lines.push("---".to_owned());
         (self.ended, self.running) = (None, BTreeMap::new());
         self.settle();

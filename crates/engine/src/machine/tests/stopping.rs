@@ -5,8 +5,8 @@ use serde_json::json;
 use taffrail_mcp_core::Exit;
 
 use super::{
-    super::Stop,
-    sim::{Do, run},
+    super::{Fact, ResumeData, Stop},
+    sim::{Do, Sim, run},
 };
 
 const OUTER: &str = "
@@ -95,4 +95,21 @@ fn facts_after_the_end_are_ignored() {
     let text = run(&[INNER], json!({}), &script);
     assert_eq!(text.lines().filter(|line| line.starts_with("run-finished")).count(), 1, "{text}");
     assert!(text.ends_with("run-finished at=work error=cancelled machine=inner status=cancelled"), "{text}");
+}
+
+#[test]
+fn a_resume_that_is_stopped_at_once_closes_what_was_open() {
+    let mut sim = Sim::start(&[INNER], json!({}));
+    [Do::Stop(Stop::Shutdown), term(0), term(1)].iter().for_each(|what| sim.act(what));
+    let data = ResumeData::read(&sim.checkpoints()[0], &sim.checkpoints()[0]).unwrap();
+    let mut machine = sim.resumed(data, None).unwrap();
+    machine.handle(Fact::Stop(Stop::Cancel));
+    sim.machine = machine;
+    (sim.ended, sim.lines) = (None, Vec::new());
+    sim.settle();
+    assert_snapshot!(sim.lines.join("\n"), @r#"
+    run-start entry=work machine=inner resumed=true
+    state-done machine=inner policy=cancelled state=work step=1
+    run-finished at=work error=cancelled machine=inner status=cancelled
+    "#);
 }

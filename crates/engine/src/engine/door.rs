@@ -1,8 +1,12 @@
-//! Counts the process output of a run on its way to the sink: what `usage` says is what the log holds.
+//! What all events of a run pass: counts its process output, so that `usage` says what the log holds, and closes behind
+//! the last event, so that nothing follows it, whatever a process that is still being ended has to say.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink};
@@ -10,8 +14,9 @@ use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink};
 use crate::machine::Reading;
 
 /// A sink in front of the run's sink.
-pub(super) struct Meter {
+pub(super) struct Door {
     sink: Arc<dyn EventSink>,
+    closed: AtomicBool,
     lines: AtomicU64,
     bytes: AtomicU64,
     clipped_lines: AtomicU64,
@@ -27,10 +32,10 @@ struct Count {
     clipped_bytes: u64,
 }
 
-impl Meter {
+impl Door {
     pub(super) fn new(sink: Arc<dyn EventSink>) -> Self {
         let [lines, bytes, clipped_lines, clipped_bytes] = [const { AtomicU64::new(0) }; 4];
-        Self { sink, lines, bytes, clipped_lines, clipped_bytes }
+        Self { sink, closed: AtomicBool::new(false), lines, bytes, clipped_lines, clipped_bytes }
     }
 
     /// What has been counted, added to what an earlier session used.
@@ -63,8 +68,12 @@ impl Count {
     }
 }
 
-impl EventSink for Meter {
+impl EventSink for Door {
     fn emit(&self, event: Event) {
+        let last = matches!(&event, Event::RunFinished(end) if end.depth == 0);
+        if self.closed.fetch_or(last, Ordering::AcqRel) {
+            return;
+        }
         let mut count = Count::default();
         if let Event::Log(log) = &event {
             (count.lines, count.bytes) = (log.lines(), log.bytes());
@@ -75,6 +84,10 @@ impl EventSink for Meter {
     }
 
     fn send<'a>(&'a self, batch: &'a mut EventBatch) -> BoxFuture<'a, ()> {
+        if self.closed.load(Ordering::Acquire) {
+            batch.clear();
+            return Box::pin(future::ready(()));
+        }
         let (lines, bytes) = batch.output();
         let mut count = Count { lines, bytes, ..Count::default() };
         batch.folding().iter().for_each(|(_, event)| count.clipped(event));

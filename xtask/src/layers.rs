@@ -69,7 +69,7 @@ fn parse(page: &str) -> Result<Layers> {
     }
     ensure!(!layers.is_empty(), "ARCHITECTURE.md has no table of crates");
     for (folder, layer) in &layers {
-        for name in layer.uses.iter().filter(|name| !layers.contains_key(*name)) {
+        if let Some(name) = layer.uses.iter().find(|name| !layers.contains_key(*name)) {
             bail!("{folder} may use `{name}`, which has no row");
         }
     }

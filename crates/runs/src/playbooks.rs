@@ -18,7 +18,12 @@ pub enum PlaybookRef {
 }
 
 impl Service {
-    pub(crate) async fn find_playbook(&self, name: String, paths: bool) -> Result<Arc<Playbook>, RunsError> {
+    /// A playbook by name, or by path where `paths` says so.
+    ///
+    /// # Errors
+    ///
+    /// When there is none, or it is broken.
+    pub async fn find_playbook(&self, name: String, paths: bool) -> Result<Arc<Playbook>, RunsError> {
         let found = self.blocking(move |library| match paths && is_path(&name) {
             true => library.find(&name),
             false => library.load(&name),

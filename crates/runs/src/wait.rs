@@ -47,10 +47,9 @@ impl Service {
             if until.holds(&fold) {
                 return Ok(fold);
             }
-            match tokio::time::timeout(LOOK_EVERY, follower.next()).await {
-                // Most records of a flood change nothing that is waited for: the state is read once per delivery.
-                Ok(delivery) => _ = delivery?,
-                Err(_) => {}
+            // Most records of a flood change nothing that is waited for: the state is read once per delivery.
+            if let Ok(delivery) = tokio::time::timeout(LOOK_EVERY, follower.next()).await {
+                delivery?;
             }
             fold = self.fold(run).await?;
         }

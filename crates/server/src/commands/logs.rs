@@ -1,0 +1,70 @@
+//! `taffrail logs`.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use taffrail_mcp_core::{RunId, Seq, Start};
+use taffrail_relay::Page;
+use taffrail_runs::{LogQuery, RunsError, Service, Until};
+
+use super::{color, watch::gap_line};
+use crate::{cli, context, exit, view};
+
+/// Records read at a time: a page of the store, not of the screen.
+const PAGE: usize = 2000;
+
+/// Prints a run's records, those that match, and with `-f` those that come.
+pub(crate) async fn logs(common: &cli::Common, args: cli::Logs) -> Result<u8> {
+    let cli::Logs { run, follow, after, tail, grep, state, stream, types, json } = args;
+    let service = context::open(common)?;
+    let run = RunId::new(&run).map_err(|_| RunsError::NoRun { run })?;
+    let start = after.map_or(Start::Beginning, |after| Start::After(Seq(after)));
+    let mut query = LogQuery { start, limit: PAGE, grep, state, stream, types, tail, ..LogQuery::default() };
+    let stdout = io::stdout();
+    let mut printer = Printer { json, color: color(&stdout), out: io::BufWriter::new(stdout.lock()) };
+    if let Some(tail) = tail {
+        query = LogQuery { limit: tail, max_bytes: usize::MAX, ..query };
+    }
+    loop {
+        let page = service.logs(&run, query.clone()).await?;
+        printer.page(&page)?;
+        query = LogQuery { start: Start::After(page.meta.next), tail: None, limit: PAGE, ..query };
+        if page.meta.done || (!follow && (tail.is_some() || page.meta.next >= page.meta.head)) {
+            return Ok(exit::DONE);
+        }
+        if page.meta.next >= page.meta.head {
+            wait_for_more(&service, &run, page.meta.next).await?;
+        }
+    }
+}
+
+/// Waits until the run has more, or is over.
+async fn wait_for_more(service: &Service, run: &RunId, after: Seq) -> Result<()> {
+    service.wait(run, Until::RecordAfter(after)).await?;
+    Ok(())
+}
+
+struct Printer<W: Write> {
+    json: bool,
+    color: bool,
+    out: W,
+}
+
+impl<W: Write> Printer<W> {
+    fn page(&mut self, page: &Page) -> io::Result<()> {
+        if let Some(gap) = &page.gap {
+            self.line(gap_line(gap).as_bytes())?;
+        }
+        for line in &page.lines {
+            self.line(line)?;
+        }
+        self.out.flush()
+    }
+
+    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+        match self.json {
+            true => self.out.write_all(line),
+            false => view::log_line(line, self.color, &mut self.out),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Watching a run from a terminal, until it rests.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    time::{Duration, SystemTime},
+};
+
+use anyhow::Result;
+use taffrail_mcp_core::{Gap, RunFold, RunId, Seq, Start, Timestamp};
+use taffrail_relay::Delivery;
+use taffrail_runs::{Cancel, Service};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::{
+    context,
+    view::{Mode, View},
+};
+
+/// The live part is drawn this often.
+const DRAW_EVERY: Duration = Duration::from_millis(100);
+/// Time for the spool to catch up before the command exits; it is rarely behind by more than a block.
+const SPOOL_TIME: Duration = Duration::from_secs(10);
+
+/// Shows a run that this process hosts from after a position on, until it rests; Ctrl-C cancels it, a second one kills.
+/// Returns its state, with everything about it stored.
+pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show) -> Result<RunFold> {
+    let mut view = show.view();
+    let mut signals = Signals::new()?;
+    let mut follower = service.follow(run, Start::After(after)).await?;
+    let mut draw = tokio::time::interval(DRAW_EVERY);
+    draw.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let fold = loop {
+        tokio::select! {
+            delivery = follower.next() => match delivery? {
+                Delivery::Blocks(blocks) => {
+                    for block in &blocks {
+                        for line in block.lines() {
+                            view.record(&line);
+                        }
+                    }
+                }
+                Delivery::Gap(gap) => view.record(gap_line(&gap).as_bytes()),
+            },
+            _ = draw.tick() => {
+                view.tick(now(), crossterm::terminal::size().unwrap_or((80, 24)));
+                // Looked at between deliveries, so that all that was written before the end is shown.
+                let fold = service.fold(run).await?;
+                if fold.status.rests() && follower.position() >= fold.last {
+                    break fold;
+                }
+            }
+            signal = signals.next() => {
+                if signal == Asked::Shutdown {
+                    service.close().await;
+                } else {
+                    let request = Cancel {
+                        run: run.clone(),
+                        reason: Some("Ctrl-C".into()),
+                        actor: context::actor(),
+                        kill: signal == Asked::Kill,
+                    };
+                    let service = service.clone();
+                    tokio::spawn(async move { service.cancel(request).await });
+                }
+            }
+        }
+    };
+    service.finish(run, SPOOL_TIME).await;
+    view.finish(&service.snapshot(run).await?);
+    Ok(fold)
+}
+
+/// A gap as a line.
+pub(crate) fn gap_line(gap: &Gap) -> String {
+    format!("{}\n", gap.to_json())
+}
+
+/// Now.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_micros(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// How a run is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Show {
+    /// For people, on stderr.
+    People,
+    /// Records on stdout.
+    Json,
+    /// Not at all.
+    Nothing,
+}
+
+impl Show {
+    fn view(self) -> View {
+        let stderr = io::stderr();
+        let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let term = std::env::var("TERM").ok();
+        let out: Box<dyn Write + Send> = match self {
+            Show::Json => Box::new(io::BufWriter::with_capacity(1 << 16, io::stdout())),
+            Show::People => Box::new(io::stderr()),
+            Show::Nothing => Box::new(io::sink()),
+        };
+        View::new(
+            Mode::pick(self == Show::Json, self == Show::People && stderr.is_terminal(), no_color, term.as_deref()),
+            out,
+        )
+    }
+}
+
+/// What signals ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Cancel,
+    Kill,
+    Shutdown,
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    interrupts: u32,
+}
+
+impl Signals {
+    fn new() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+            interrupts: 0,
+        })
+    }
+
+    async fn next(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => {
+                self.interrupts += 1;
+                if self.interrupts == 1 { Asked::Cancel } else { Asked::Kill }
+            }
+            _ = self.terminate.recv() => Asked::Shutdown,
+            _ = self.hangup.recv() => Asked::Shutdown,
+        }
+    }
+}

@@ -186,7 +186,7 @@ impl Machine {
                 return None;
             }
             if reading.wall >= self.budget.wall {
-                self.stop_now(Stop::Budget(format!("its {} s of wall time are used up", self.budget.wall.as_secs())));
+                self.stop_now(Stop::Budget(format!("its {:?} of wall time are used up", self.budget.wall)));
                 if let Some(effect) = self.effects.pop_front() {
                     return Some(effect);
                 }

@@ -286,6 +286,6 @@ states:
     > 1 work sh "work" in /base
     > end tasks
     state-done exit={"signal":"SIGTERM"} machine=endless policy=fail state=work step=2
-    run-finished at=work detail=its 10 s of wall time are used up error=budget-exhausted machine=endless status=halt
+    run-finished at=work detail=its 10s of wall time are used up error=budget-exhausted machine=endless status=halt
     "#);
 }

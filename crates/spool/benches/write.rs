@@ -31,7 +31,8 @@ const BLOCK: usize = 256 * 1024;
 fn main() {
     let numbers: Vec<usize> = env::args().filter_map(|arg| arg.parse().ok()).collect();
     let rounds = numbers.first().copied().unwrap_or(7);
-    let mib = numbers.get(1).copied().unwrap_or(512);
+    // Below the point where the kernel makes writers wait for the disk, which would be all that is measured.
+    let mib = numbers.get(1).copied().unwrap_or(192);
     let base = env::var_os("SPOOL_BENCH_DIR")
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/bench-spool")), PathBuf::from);
     let run = RunId::new("0190b3a1").unwrap();

@@ -26,6 +26,10 @@ fn main() {
     {
         return write(how, bytes.parse().unwrap(), lines.parse().unwrap());
     }
+    // Words select rows by what their names contain.
+    let words: Vec<&String> = args.iter().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let me = std::env::current_exe().unwrap().display().to_string();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (name, how, bytes, lines) in [
         ("20-byte lines in blocks", "blocks", 20, 2 * LINES),
@@ -33,18 +37,23 @@ fn main() {
         ("200-byte lines in blocks", "blocks", 200, LINES / 4),
         ("20-byte lines, a write each", "each", 20, LINES / 5),
     ] {
-        let child = vec![args[0].clone(), "write".into(), how.into(), bytes.to_string(), lines.to_string()];
+        if !wanted(name) {
+            continue;
+        }
+        let child = vec![me.clone(), "write".into(), how.into(), bytes.to_string(), lines.to_string()];
         let peer = word_count(&child);
         let ours = runtime.block_on(capture(&child, lines));
         let ratio = peer.as_secs_f64() / ours.wall.as_secs_f64();
         report(name, lines, &ours, &format!(",\"wc_lines_per_s\":{:.0},\"vs_wc\":{ratio:.3}", per_s(lines, peer)));
     }
     let flood = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/flood.py");
-    if flood.exists() {
+    if flood.exists() && wanted("flood.py") {
         let child = vec!["python3".into(), flood.display().to_string(), LINES.to_string()];
         report("flood.py", LINES, &runtime.block_on(capture(&child, LINES)), "");
     }
-    runtime.block_on(starts());
+    if wanted("true") {
+        runtime.block_on(starts());
+    }
 }
 
 struct Taken {

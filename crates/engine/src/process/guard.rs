@@ -39,7 +39,7 @@ use super::{family, scope};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GuardCommand {
-    /// The program, usually our own.
+    /// The program, usually our own; on Linux `/proc/self/exe` still finds it after an upgrade replaced its file.
     pub program: PathBuf,
     /// Its arguments, usually one word that leads to [`guard_main`]; one more is added.
     pub args: Vec<OsString>,
@@ -112,16 +112,9 @@ pub(crate) fn note_end(group: Pid) {
 pub fn dismiss_guard() {
     let mut guard = guard();
     if guard.groups.is_empty()
-        && let Some((mut child, mut pipe)) = guard.running.take()
+        && let Some((_, mut pipe)) = guard.running.take()
     {
-        let told = pipe.write_all(b"bye\n");
-        drop(pipe);
-        if told.is_ok()
-            && child.wait().is_ok()
-            && let Some(pid) = pid_of(&child)
-        {
-            family::forget(pid);
-        }
+        let _ = pipe.write_all(b"bye\n");
     }
 }
 

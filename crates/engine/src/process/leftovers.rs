@@ -47,8 +47,13 @@ impl Leftovers {
         let deadline = Instant::now() + LIMIT;
         let [mut pause, longest] = PAUSES;
         let mut first = true;
+        let mut in_group = !family::reap_group(self.group);
         loop {
-            let in_group = kill_process_group(self.group, Signal::KILL).is_ok() && !family::reap_group(self.group);
+            // Never again once it was empty: its number may then become someone else's.
+            if in_group {
+                let _ = kill_process_group(self.group, Signal::KILL);
+                in_group = !family::reap_group(self.group);
+            }
             let adopted = family::adopted();
             // In the first round the group is only dying, which hardly ever needs a look at every process.
             let look = !adopted.is_empty() || !family::is_reaper() || (in_group && !first);

@@ -8,8 +8,9 @@
 //! Inside, decisions are plain state machines (`lines`, `ending`, `clip`, `budget`) and the system is reached only through
 //! `spawn` (starting), `procfs` and `family` (finding and ending), `pump` (reading), `guard` and `clock`.
 //!
-//! It is not a shell, not a terminal (there is no pty), and not a sandbox: a process that drops its environment and
-//! leaves its group and session hides from the guard, and one of another user cannot be ended.
+//! It is not a shell, not a terminal (there is no pty), and not a sandbox. A process of another user cannot be ended. One
+//! that left its group, drops its environment and is orphaned cannot be told from those of other states that run at the
+//! same time: it is ended with the last of them, and not by the guard.
 
 mod budget;
 mod cancel;

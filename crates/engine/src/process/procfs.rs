@@ -2,7 +2,9 @@
 
 use std::{collections::HashSet, fs, io};
 
-use rustix::process::{Pid, PidfdFlags, RawPid, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, RawPid, Signal, kill_process};
+#[cfg(target_os = "linux")]
+use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
 
 use super::scope;
 
@@ -47,16 +49,17 @@ impl Proc {
 
     /// Sends a signal to this process and to no other that got its id since. Whether it was there and ours to signal.
     pub(crate) fn signal(&self, signal: Signal) -> bool {
-        let sent = match pidfd_open(self.pid, PidfdFlags::empty()) {
-            Ok(same) if Self::of(self.pid).is_some_and(|now| now.started == self.started) => {
-                pidfd_send_signal(same, signal)
+        #[cfg(target_os = "linux")]
+        match pidfd_open(self.pid, PidfdFlags::empty()) {
+            Ok(same) => {
+                let unchanged = Self::of(self.pid).is_some_and(|now| now.started == self.started);
+                return unchanged && pidfd_send_signal(same, signal).is_ok();
             }
-            Ok(_) => return false,
             // Kernels before 5.3, and some sandboxes, have no such descriptors.
-            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => kill_process(self.pid, signal),
-            Err(gone) => Err(gone),
-        };
-        sent.is_ok()
+            Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => {}
+            Err(_) => return false,
+        }
+        kill_process(self.pid, signal).is_ok()
     }
 }
 

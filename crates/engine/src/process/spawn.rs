@@ -129,7 +129,9 @@ impl Drop for Process {
             }
             return;
         }
-        self.signal(Signal::KILL);
+        if child.is_some() || !family::reap_group(self.group) {
+            self.signal(Signal::KILL);
+        }
         let group = self.group;
         let rest = move || {
             if let Some(mut child) = child {

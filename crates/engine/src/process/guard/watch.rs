@@ -35,9 +35,9 @@ pub fn guard_main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     else {
         return ExitCode::from(2);
     };
+    ignore_requests();
     // Refused to a group leader, which is then apart from the master's group already.
     let _ = rustix::process::setsid();
-    ignore_requests();
     let mut groups = Groups::default();
     for line in io::stdin().lock().lines() {
         match line.as_deref() {

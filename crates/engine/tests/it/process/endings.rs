@@ -6,10 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::Signal;
 use taffrail_engine::process::{Cancel, Command, Outcome, Program, SpawnError};
 use taffrail_mcp_core::Exit;
 
-use super::harness::{Kept, case, command, finish, folder, gone, is_alive, kill, shell, start};
+use super::harness::{Kept, case, command, finish, folder, gone, is_alive, shell, signal, start};
 
 const SHORT: Duration = Duration::from_millis(200);
 
@@ -178,7 +179,7 @@ async fn a_detached_child_goes_on() {
     assert!(tokio::time::timeout(SHORT, std::future::pending::<()>()).await.is_err());
     assert!(is_alive(&pid));
     assert_eq!(kept.texts("stdout").len(), count, "its state is over");
-    kill(&pid);
+    signal(&pid, Signal::KILL);
 }
 
 #[tokio::test]

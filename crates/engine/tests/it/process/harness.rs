@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use taffrail_engine::process::{Cancel, Command, Outcome, OutputBudget, Program, Scope, SpawnError, run};
 use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, Log};
@@ -137,10 +138,10 @@ pub(crate) async fn gone(pid: &str) {
     tokio::time::timeout(Duration::from_secs(10), looks).await.unwrap_or_else(|_| panic!("{pid} is still there"));
 }
 
-/// Ends a process that a test let live.
-pub(crate) fn kill(pid: &str) {
-    let pid = rustix::process::Pid::from_raw(pid.parse().unwrap()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+/// Signals a process that nobody here holds.
+pub(crate) fn signal(pid: &str, signal: Signal) {
+    let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
 }
 
 /// A folder of the test's own.

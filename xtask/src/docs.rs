@@ -8,6 +8,6 @@ use crate::{
 };
 
 pub(crate) fn run() -> Result<Outcome> {
-    show_and_run(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
+    show_and_run(cargo(["doc", "--workspace", "--no-deps", "--keep-going"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     Ok(Outcome::Passed)
 }

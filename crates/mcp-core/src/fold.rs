@@ -112,7 +112,10 @@ impl RunFold {
 
     /// Takes in one event at its place; [`RunFold::wrote`] does the counting.
     pub fn apply(&mut self, seq: Seq, ts: Timestamp, event: &Event) {
-        if matches!(event, Event::RunStart(_) | Event::StateStart(_) | Event::RunFinished(_) | Event::ApprovalResolved(_)) {
+        if matches!(
+            event,
+            Event::RunStart(_) | Event::StateStart(_) | Event::RunFinished(_) | Event::ApprovalResolved(_)
+        ) {
             self.changed = seq;
         }
         match event {
@@ -130,8 +133,12 @@ impl RunFold {
             }
             Event::StateDone(done) if done.depth == 0 => self.exit.clone_from(&done.exit),
             Event::RunFinished(end) if end.depth == 0 => {
-                // What ends a run that rests (a cancel while it is suspended) adds no running time.
-                self.usage.wall_ms = self.usage_at(ts).wall_ms;
+                // The engine's own count, which leaves out what starting and stopping cost. Who does not count (a run
+                // from elsewhere, a cancel while it rests) says nothing new; then the log's times count.
+                self.usage.wall_ms = match end.usage.wall_ms {
+                    counted if counted > self.usage.wall_ms => counted,
+                    _ => self.usage_at(ts).wall_ms,
+                };
                 self.status = end.status;
                 self.error.clone_from(&end.error);
                 self.detail.clone_from(&end.detail);

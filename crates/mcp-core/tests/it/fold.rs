@@ -2,8 +2,8 @@
 
 use proptest::{collection::vec, prelude::*};
 use taffrail_mcp_core::{
-    Decision, Event, EventBatch, Exit, LogLine, Note, Reason, Record, RunFold, RunStatus, Seq, StateKind, StateStart,
-    Stream, Timestamp, Usage,
+    Decision, Event, EventBatch, Exit, LogLine, Note, Reason, Record, RunFinished, RunFold, RunStatus, Seq, StateKind,
+    StateStart, Stream, Timestamp, Usage,
 };
 
 use crate::{generate::event, samples};
@@ -35,8 +35,9 @@ impl Run {
         self
     }
 
+    /// Ends without a count of its own.
     fn ends(&mut self, status: RunStatus, error: Option<Reason>) -> &mut Self {
-        self.takes(samples::run_finished(status, error))
+        self.takes(RunFinished { usage: Usage::default(), ..samples::run_finished(status, error) })
     }
 }
 
@@ -82,6 +83,7 @@ fn a_called_playbook_is_not_the_run() {
     assert_eq!(run.fold.usage.steps, 2, "its states count");
     let expected = RunFold {
         last: run.fold.last,
+        changed: run.fold.changed,
         updated_at: run.fold.updated_at,
         usage: Usage { steps: 2, ..before.usage },
         ..before
@@ -97,6 +99,18 @@ fn states_and_exits() {
     run.takes(state(0, "test", 2)).takes(samples::state_done(None));
     assert_eq!((run.fold.state.as_deref(), run.fold.exit.clone()), (Some("test"), None));
     assert_eq!(run.fold.usage.steps, 2);
+}
+
+#[test]
+fn the_last_change_of_state_is_known() {
+    let mut run = Run::started();
+    let changed = |run: &mut Run, event: Event| run.takes(event).fold.changed;
+    assert_eq!(run.fold.changed, Seq(1));
+    assert_eq!(changed(&mut run, samples::log("a").into()), Seq(1));
+    assert_eq!(changed(&mut run, state(0, "build", 1).into()), Seq(3));
+    assert_eq!(changed(&mut run, samples::state_done(None).into()), Seq(3), "the next state, or the end, follows");
+    assert_eq!(changed(&mut run, samples::approval_resolved().into()), Seq(5));
+    assert_eq!(changed(&mut run, samples::run_finished(RunStatus::Done, None).into()), Seq(6));
 }
 
 #[test]
@@ -189,6 +203,15 @@ fn cancel() {
     assert_eq!((run.fold.cancel.clone(), run.fold.status), (None, RunStatus::Cancelled));
     run.takes(samples::cancel(false));
     assert_eq!(run.fold.cancel, None, "it is over");
+}
+
+#[test]
+fn the_engines_count_of_its_time_is_the_runs() {
+    let mut run = Run::started();
+    run.takes(samples::run_finished(RunStatus::Suspended, None));
+    assert_eq!(run.fold.usage.wall_ms, 61_250);
+    run.takes(samples::run_start(true)).ends(RunStatus::Done, None);
+    assert_eq!(run.fold.usage.wall_ms, 62_250, "and a second by the log's times");
 }
 
 #[test]

@@ -4,16 +4,31 @@
 //! title. Nothing here knows a clock or asks for the size of a terminal; callers pass both in. A view that can no
 //! longer write goes silent: an observer never changes a run.
 
-// The commands that call this are written on their own.
-#![allow(dead_code, unused_imports, reason = "called from the commands")]
+mod format;
+mod layout;
+mod live;
+mod log_line;
+mod plain;
+mod style;
+mod summary;
+mod tables;
+mod text;
+mod tree;
+mod words;
 
-use std::io::Write;
+#[cfg(test)]
+mod tests;
 
-use taffrail_mcp_core::{Snapshot, Timestamp};
+use std::io::{self, Write};
+
+use taffrail_engine::EXEC_STATE;
+use taffrail_mcp_core::{Event, Snapshot, Timestamp};
+
+use self::{format::Seen, live::Screen, plain::Plain, style::Line, tree::Tree};
 
 /// How a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// Records as they are, one a line.
     Json,
     /// A line for each event that matters.
@@ -32,7 +47,7 @@ impl Mode {
     /// Chooses: JSON when asked for, the live tree on a terminal that can move its cursor, plain lines elsewhere.
     ///
     /// `no_color` is whether `NO_COLOR` is set and not empty, `term` is the value of `TERM`.
-    pub fn pick(json: bool, stderr_is_terminal: bool, no_color: bool, term: Option<&str>) -> Self {
+    pub(crate) fn pick(json: bool, stderr_is_terminal: bool, no_color: bool, term: Option<&str>) -> Self {
         let capable = term.is_some_and(|term| !term.is_empty() && term != "dumb");
         match (json, stderr_is_terminal && capable) {
             (true, _) => Mode::Json,
@@ -42,31 +57,199 @@ impl Mode {
     }
 }
 
+/// Columns and rows of a terminal that does not say.
+const UNKNOWN_SIZE: (usize, usize) = (80, 24);
+/// What is held back for the next tick, in bytes; more is written at once.
+const HELD: usize = 64 * 1024;
+/// States that are told again when a run has ended, in lines.
+const AT_REST: usize = 100;
+
 /// Shows one run as its records arrive.
-pub struct View {
-    mode: Mode,
+///
+/// Dropping it gives the cursor back. Memory is bounded, however long the run.
+pub(crate) struct View {
+    show: Show,
     out: Box<dyn Write + Send>,
+    /// What is not written yet.
+    pending: Vec<u8>,
+    /// Set by the first failed write; nothing is written after it.
+    broken: bool,
+}
+
+enum Show {
+    Json,
+    Plain(Plain),
+    Live(Box<Live>),
+}
+
+/// The live tree and where it stands.
+#[derive(Default)]
+struct Live {
+    color: bool,
+    tree: Tree,
+    screen: Screen,
+    /// Columns and rows, as last told.
+    size: (usize, usize),
+    /// The time of the last tick or record.
+    now: Timestamp,
+    /// Lines for above the tree.
+    above: String,
+    /// The run is one command: its output scrolls by.
+    exec: bool,
 }
 
 impl View {
     /// A view that writes to `out`: standard output for [`Mode::Json`], standard error otherwise.
-    pub fn new(mode: Mode, out: Box<dyn Write + Send>) -> Self {
-        Self { mode, out }
+    pub(crate) fn new(mode: Mode, out: Box<dyn Write + Send>) -> Self {
+        let show = match mode {
+            Mode::Json => Show::Json,
+            Mode::Plain { color } => Show::Plain(Plain::new(color)),
+            Mode::Live { color } => Show::Live(Box::new(Live { color, size: UNKNOWN_SIZE, ..Live::default() })),
+        };
+        Self { show, out, pending: Vec::new(), broken: false }
     }
 
-    /// Takes in one record, exactly as stored, with or without its newline.
-    pub fn record(&mut self, line: &[u8]) {
-        let _ = (&self.mode, &self.out, line);
+    /// Takes in one record, exactly as stored, with or without its newline. It is shown at the next [`View::tick`], or
+    /// at once when much is waiting.
+    pub(crate) fn record(&mut self, line: &[u8]) {
+        match &mut self.show {
+            Show::Json => {
+                self.pending.extend_from_slice(line.strip_suffix(b"\n").unwrap_or(line));
+                self.pending.push(b'\n');
+            }
+            Show::Plain(plain) => {
+                let mut text = String::new();
+                plain.show(&format::read(line), &mut text);
+                self.pending.extend_from_slice(text.as_bytes());
+            }
+            Show::Live(live) => {
+                live.take(format::read(line));
+                if live.above.len() > HELD {
+                    self.pending.extend_from_slice(live.frame().as_bytes());
+                }
+            }
+        }
+        if self.pending.len() > HELD {
+            self.write();
+        }
     }
 
-    /// Redraws the live tree; about ten times a second. `size` is columns and rows. Does nothing in other modes.
-    pub fn tick(&mut self, now: Timestamp, size: (u16, u16)) {
-        let _ = (now, size);
+    /// Shows what has come, and redraws the live tree; about ten times a second, in every mode. `size` is columns and
+    /// rows.
+    pub(crate) fn tick(&mut self, now: Timestamp, size: (u16, u16)) {
+        if let Show::Live(live) = &mut self.show {
+            live.now = now;
+            // A terminal that does not know its size says 0.
+            live.size = if size.0 == 0 || size.1 == 0 { UNKNOWN_SIZE } else { (size.0.into(), size.1.into()) };
+            self.pending.extend_from_slice(live.frame().as_bytes());
+        }
+        self.flush();
     }
 
     /// Clears the live part and prints how the run ended or what it waits for; nothing in [`Mode::Json`].
-    pub fn finish(&mut self, snapshot: &Snapshot) {
-        let _ = snapshot;
+    pub(crate) fn finish(&mut self, snapshot: &Snapshot) {
+        let mut text = String::new();
+        let color = match &mut self.show {
+            Show::Json => return self.flush(),
+            Show::Plain(plain) => {
+                plain.close(&mut text);
+                plain.color
+            }
+            Show::Live(live) => {
+                text = live.rest();
+                live.color
+            }
+        };
+        for line in summary::lines(snapshot) {
+            line.render(None, color, &mut text);
+            text.push('\n');
+        }
+        self.pending.extend_from_slice(text.as_bytes());
+        self.flush();
+    }
+
+    /// Writes what is pending, in one write.
+    fn write(&mut self) {
+        if !self.broken && !self.pending.is_empty() {
+            self.broken = self.out.write_all(&self.pending).is_err();
+        }
+        self.pending.clear();
+    }
+
+    fn flush(&mut self) {
+        self.write();
+        if !self.broken {
+            self.broken = self.out.flush().is_err();
+        }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        let mut text = String::new();
+        match &mut self.show {
+            Show::Json => {}
+            Show::Plain(plain) => plain.close(&mut text),
+            Show::Live(live) => {
+                let above = std::mem::take(&mut live.above);
+                text = live.screen.clear(&above, live.size.0);
+            }
+        }
+        self.pending.extend_from_slice(text.as_bytes());
+        self.flush();
+    }
+}
+
+impl Live {
+    fn take(&mut self, seen: Seen) {
+        let Seen::Record { ts, run, event } = seen else { return };
+        self.now = self.now.max(ts);
+        if self.tree.run.is_none() {
+            self.tree.run = run;
+        }
+        match &event {
+            Event::RunStart(start) if start.depth == 0 => self.exec = start.entry == EXEC_STATE,
+            Event::Log(log) if self.exec => {
+                let line = log_line::output(log);
+                line.render(None, self.color, &mut self.above);
+                // A piece of a long line ends here too: the tree needs the next one.
+                self.above.push('\n');
+            }
+            _ => {}
+        }
+        match &event {
+            Event::Log(log) => self.tree.log(log),
+            Event::Message(message) => self.tree.message(message),
+            other => self.tree.feed(ts, other),
+        }
+    }
+
+    fn frame(&mut self) -> String {
+        // The last column stays free, for terminals differ on where the cursor is after it; so does the last row,
+        // where the cursor is.
+        let (columns, rows) = (self.size.0.saturating_sub(1), self.size.1.saturating_sub(1));
+        let lines = match self.exec {
+            true => vec![layout::run_line(&self.tree, self.now)],
+            false => layout::lines(&self.tree, columns, rows, self.now),
+        };
+        let draw = |line: &Line| (line.width().min(columns), line.text(Some(columns), self.color));
+        let lines: Vec<_> = lines.iter().map(draw).collect();
+        let above = std::mem::take(&mut self.above);
+        self.screen.frame(&above, &lines, self.size.0)
+    }
+
+    /// Takes the live part away and tells the states once more, for good.
+    fn rest(&mut self) -> String {
+        let columns = self.size.0.saturating_sub(1);
+        let mut text = std::mem::take(&mut self.above);
+        if !self.exec {
+            // The line of the run is in the summary.
+            for line in layout::lines(&self.tree, columns, AT_REST, self.now).iter().skip(1) {
+                line.render(Some(columns), self.color, &mut text);
+                text.push('\n');
+            }
+        }
+        self.screen.clear(&text, self.size.0)
     }
 }
 
@@ -75,9 +258,8 @@ impl View {
 /// # Errors
 ///
 /// When `out` cannot be written to.
-pub fn runs_table(runs: &[Snapshot], now: Timestamp, color: bool, out: &mut dyn Write) -> std::io::Result<()> {
-    let _ = (runs, now, color, out);
-    Ok(())
+pub(crate) fn runs_table(runs: &[Snapshot], now: Timestamp, color: bool, out: &mut dyn Write) -> io::Result<()> {
+    write_lines(&tables::runs(runs, now), color, out)
 }
 
 /// Writes all that is known about a run, for people.
@@ -85,17 +267,30 @@ pub fn runs_table(runs: &[Snapshot], now: Timestamp, color: bool, out: &mut dyn 
 /// # Errors
 ///
 /// When `out` cannot be written to.
-pub fn status_text(run: &Snapshot, now: Timestamp, color: bool, out: &mut dyn Write) -> std::io::Result<()> {
-    let _ = (run, now, color, out);
-    Ok(())
+pub(crate) fn status_text(run: &Snapshot, now: Timestamp, color: bool, out: &mut dyn Write) -> io::Result<()> {
+    write_lines(&summary::status(run, now), color, out)
 }
 
-/// Writes one record of a log: process output as its text, anything else as a line that begins with `--`.
+/// Writes one record of a log: process output as its text, made safe for a terminal, anything else as a line that
+/// begins with `--`. A piece of a line that goes on in the next record ends without a line end.
 ///
 /// # Errors
 ///
 /// When `out` cannot be written to.
-pub fn log_line(line: &[u8], color: bool, out: &mut dyn Write) -> std::io::Result<()> {
-    let _ = (line, color, out);
-    Ok(())
+pub(crate) fn log_line(line: &[u8], color: bool, out: &mut dyn Write) -> io::Result<()> {
+    let (line, ends) = log_line::line(&format::read(line));
+    let mut text = line.text(None, color);
+    if ends {
+        text.push('\n');
+    }
+    out.write_all(text.as_bytes())
+}
+
+fn write_lines(lines: &[Line], color: bool, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = String::new();
+    for line in lines {
+        line.render(None, color, &mut text);
+        text.push('\n');
+    }
+    out.write_all(text.as_bytes())
 }

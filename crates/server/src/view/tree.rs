@@ -16,7 +16,7 @@ use taffrail_mcp_core::{
 
 pub(super) use self::{
     branches::{Branch, Branches},
-    tail::{Tail, TailLine},
+    tail::{By, Tail, TailLine},
 };
 use super::words;
 
@@ -199,7 +199,17 @@ impl Tree {
         self.cancelling = false;
     }
 
+    /// A view that begins in the middle takes what it sees first for the beginning.
+    fn begun(&mut self, ts: Timestamp, machine: &str) {
+        if self.status.is_none() {
+            self.status = Some(RunStatus::Running);
+            self.since = ts;
+            machine.clone_into(&mut self.name);
+        }
+    }
+
     fn state_start(&mut self, ts: Timestamp, start: &StateStart) {
+        self.begun(ts, &start.machine);
         // States of one playbook follow each other: what is still open here lost its process.
         for node in self.nodes.iter_mut().filter(|node| node.depth >= start.depth) {
             node.cut_off(ts);
@@ -224,6 +234,7 @@ impl Tree {
     }
 
     fn state_done(&mut self, ts: Timestamp, done: &StateDone) {
+        self.begun(ts, &done.machine);
         let same = |node: &Node| node.step == done.step && node.depth == done.depth && node.state == done.state;
         if !self.nodes.iter().any(same) {
             self.push(Node::new(done.depth, &done.state, done.step));

@@ -37,7 +37,7 @@ pub(crate) enum By {
 
 impl Tail {
     /// The lines, oldest first.
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &TailLine> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &TailLine> + DoubleEndedIterator {
         self.0.iter()
     }
 

@@ -20,6 +20,8 @@ use crate::{
 const DRAW_EVERY: Duration = Duration::from_millis(100);
 /// Time for the spool to catch up before the command exits; it is rarely behind by more than a block.
 const SPOOL_TIME: Duration = Duration::from_secs(10);
+/// Of a terminal that does not tell.
+const SIZE: (u16, u16) = (80, 24);
 
 /// Shows a run that this process hosts from after a position on, until it rests; Ctrl-C cancels it, a second one kills.
 /// Returns its state, with everything about it stored.
@@ -31,18 +33,24 @@ pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show
     draw.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let fold = loop {
         tokio::select! {
-            delivery = follower.next() => match delivery? {
-                Delivery::Blocks(blocks) => {
-                    for block in &blocks {
-                        for line in block.lines() {
-                            view.record(&line);
+            delivery = follower.next() => {
+                match delivery? {
+                    Delivery::Blocks(blocks) => {
+                        for block in &blocks {
+                            for line in block.lines() {
+                                view.record(&line);
+                            }
                         }
                     }
+                    Delivery::Gap(gap) => view.record(gap_line(&gap).as_bytes()),
                 }
-                Delivery::Gap(gap) => view.record(gap_line(&gap).as_bytes()),
-            },
+                // Programs get each record at once; people see it with the next drawing.
+                if show == Show::Json {
+                    view.tick(now(), SIZE);
+                }
+            }
             _ = draw.tick() => {
-                view.tick(now(), crossterm::terminal::size().unwrap_or((80, 24)));
+                view.tick(now(), crossterm::terminal::size().unwrap_or(SIZE));
                 // Looked at between deliveries, so that all that was written before the end is shown.
                 let fold = service.fold(run).await?;
                 if fold.status.rests() && follower.position() >= fold.last {

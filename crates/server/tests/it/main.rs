@@ -1,0 +1,26 @@
+//! Acceptance tests of the `taffrail` command: the program itself, each test on a data directory of its own.
+
+mod proc;
+mod records;
+mod redact;
+mod world;
+
+mod doctor;
+mod exec_cases;
+mod exec_ends;
+mod gc;
+mod inputs;
+mod logs;
+mod look;
+mod mcp_client;
+mod mcp_ends;
+mod mcp_events;
+mod mcp_gates;
+mod mcp_logs;
+mod mcp_sessions;
+mod mcp_shared;
+mod mcp_tools;
+mod resume;
+mod run;
+mod schema;
+mod shapes;

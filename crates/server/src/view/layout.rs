@@ -3,10 +3,11 @@
 //! All lines are made, each with a rank; when there is no room for all, those that matter least right now go: first
 //! the oldest states that ended (`… 17 earlier states`), then output, then branches, never the line of the run.
 
-use std::cmp::Reverse;
+mod fit;
 
 use taffrail_mcp_core::{RunStatus, Stream, Timestamp};
 
+use self::fit::{Rank, Row};
 use super::{
     style::{Line, Style},
     text,
@@ -25,24 +26,6 @@ const NAMES: usize = 32;
 /// How an unfinished state turns, ten times a second.
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
-/// How much a line matters; the first the most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    Run,
-    Open,
-    Asked,
-    LastOutput,
-    Branch,
-    Output,
-    Ended,
-    EndedBranch,
-}
-
-struct Row {
-    rank: Rank,
-    line: Line,
-}
-
 /// The lines of a run: at most `height`, none wider than `width`.
 pub(super) fn lines(tree: &Tree, width: usize, height: usize, now: Timestamp) -> Vec<Line> {
     let names = name_columns(tree, width);
@@ -50,7 +33,7 @@ pub(super) fn lines(tree: &Tree, width: usize, height: usize, now: Timestamp) ->
     for node in &tree.nodes {
         state_rows(tree, node, names, now, &mut rows);
     }
-    fit(rows, tree.forgotten, height)
+    fit::fit(rows, tree.forgotten, height)
 }
 
 /// The one line of a run whose output scrolls above it.
@@ -274,36 +257,4 @@ fn spinner(now: Timestamp) -> &'static str {
 fn name_columns(tree: &Tree, width: usize) -> usize {
     let longest = tree.nodes.iter().map(|node| indent(node) + 2 + text::width(&text::clean_line(&label(node)))).max();
     longest.unwrap_or(0).min(NAMES).min(width / 2)
-}
-
-/// Chooses the rows that stay and says how many states are left out.
-fn fit(rows: Vec<Row>, forgotten: usize, height: usize) -> Vec<Line> {
-    if rows.len() + usize::from(forgotten > 0) <= height {
-        return mark(rows, forgotten);
-    }
-    let mut order: Vec<(Rank, Reverse<usize>)> =
-        rows.iter().enumerate().map(|(i, row)| (row.rank, Reverse(i))).collect();
-    order.sort_unstable();
-    // On the smallest of screens what runs is worth more than how much is not shown.
-    let left_out = forgotten > 0 || order.iter().skip(height).any(|(rank, _)| *rank == Rank::Ended);
-    let told = left_out && height > 2;
-    let mut keep = vec![false; rows.len()];
-    for (_, Reverse(i)) in order.into_iter().take(height - usize::from(told)) {
-        if let Some(keep) = keep.get_mut(i) {
-            *keep = true;
-        }
-    }
-    let hidden = keep.iter().zip(&rows).filter(|(keep, row)| !**keep && row.rank == Rank::Ended).count();
-    let rows = keep.into_iter().zip(rows).filter_map(|(keep, row)| keep.then_some(row));
-    mark(rows, if told { forgotten + hidden } else { 0 })
-}
-
-/// The rows as lines, with `… 17 earlier states` after the line of the run.
-fn mark(rows: impl IntoIterator<Item = Row>, left_out: usize) -> Vec<Line> {
-    let mut lines: Vec<Line> = rows.into_iter().map(|row| row.line).collect();
-    if left_out > 0 && !lines.is_empty() {
-        let said = format!("  … {left_out} earlier {}", if left_out == 1 { "state" } else { "states" });
-        lines.insert(1, Line::of(Style::Dim, &said));
-    }
-    lines
 }

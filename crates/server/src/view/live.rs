@@ -1,110 +1,113 @@
-//! The part of a terminal that is redrawn: which bytes turn what is shown into what shall be shown.
-//!
-//! There is no alternate screen: what scrolls by stays. A frame is one write that goes up to the first line drawn
-//! before, draws each line over the old one and erases what is left, so that nothing is empty for a moment.
+//! The live view: a tree at the bottom of a terminal, and output that scrolls by above it.
 
-/// Ends a synchronized update; terminals that know it show a frame all at once (mode 2026), others ignore it.
-const SYNC_END: &str = "\x1b[?2026l";
-const SYNC_BEGIN: &str = "\x1b[?2026h";
-const HIDE_CURSOR: &str = "\x1b[?25l";
-const SHOW_CURSOR: &str = "\x1b[?25h";
-/// Erases to the end of the line, and of the screen (ECMA-48, EL and ED).
-const ERASE_LINE: &str = "\x1b[K";
-const ERASE_BELOW: &str = "\x1b[J";
+use taffrail_engine::EXEC_STATE;
+use taffrail_mcp_core::{Event, Timestamp};
 
-/// What is drawn right now.
-#[derive(Debug, Default)]
-pub(super) struct Screen {
-    /// Columns of each line drawn.
-    drawn: Vec<usize>,
-    hidden: bool,
+use super::{format::Seen, layout, log_line, screen::Screen, style::Line, tree::Tree};
+
+/// Columns and rows of a terminal that does not say.
+const UNKNOWN_SIZE: (usize, usize) = (80, 24);
+/// States that are told again when a run has ended, in lines.
+const AT_REST: usize = 100;
+
+/// The live tree and where it stands.
+#[derive(Debug)]
+pub(super) struct Live {
+    /// Whether it is coloured.
+    pub(super) color: bool,
+    tree: Tree,
+    screen: Screen,
+    /// Columns and rows, as last told.
+    size: (usize, usize),
+    /// The time of the last tick or record.
+    now: Timestamp,
+    /// Lines for above the tree.
+    above: String,
+    /// The run is one command: its output scrolls by.
+    exec: bool,
 }
 
-impl Screen {
-    /// The bytes that print `above` for good and draw `lines` below it, on a terminal of so many columns. `above` is empty or
-    /// ends in a line end; each line comes with its columns, fewer than the terminal has.
-    pub(super) fn frame(&mut self, above: &str, lines: &[(usize, String)], columns: usize) -> String {
-        let mut out = String::from(SYNC_BEGIN);
-        if !std::mem::replace(&mut self.hidden, true) {
-            out.push_str(HIDE_CURSOR);
-        }
-        self.up(columns, &mut out);
-        if !above.is_empty() {
-            // It may scroll, and lines of any length wrap: what is below goes first.
-            out.push_str(ERASE_BELOW);
-            push_lines(above, &mut out);
-        }
-        for (_, line) in lines {
-            out.push_str(line);
-            out.push_str(ERASE_LINE);
-            out.push_str("\r\n");
-        }
-        out.push_str(ERASE_BELOW);
-        out.push_str(SYNC_END);
-        self.drawn = lines.iter().map(|(columns, _)| *columns).collect();
-        out
-    }
-
-    /// The bytes that take away what is drawn, print `above`, and give the cursor back.
-    pub(super) fn clear(&mut self, above: &str, columns: usize) -> String {
-        let mut out = String::new();
-        if !self.drawn.is_empty() {
-            self.up(columns, &mut out);
-            out.push_str(ERASE_BELOW);
-            self.drawn.clear();
-        }
-        push_lines(above, &mut out);
-        if std::mem::take(&mut self.hidden) {
-            out.push_str(SHOW_CURSOR);
-        }
-        out
-    }
-
-    /// Goes to the first line drawn. A terminal that became narrower has wrapped the lines.
-    fn up(&self, columns: usize, out: &mut String) {
-        out.push('\r');
-        let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns.max(1)).max(1)).sum();
-        if rows > 0 {
-            out.push_str(&format!("\x1b[{}A", rows));
+impl Live {
+    pub(super) fn new(color: bool) -> Self {
+        Self {
+            color,
+            tree: Tree::default(),
+            screen: Screen::default(),
+            size: UNKNOWN_SIZE,
+            now: Timestamp::default(),
+            above: String::new(),
+            exec: false,
         }
     }
-}
 
-/// A terminal in raw mode needs the carriage return; others do not mind.
-fn push_lines(text: &str, out: &mut String) {
-    for line in text.lines() {
-        out.push_str(line);
-        out.push_str("\r\n");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(shown: &str, expected: &str) {
-        let readable = shown.replace('\x1b', "^").replace('\r', "<").replace('\n', "/");
-        assert_eq!(readable, expected);
-    }
-
-    fn line(text: &str) -> (usize, String) {
-        (text.len(), text.to_owned())
-    }
-
-    #[test]
-    fn a_frame_replaces_the_one_before() {
-        let mut screen = Screen::default();
-        check(&screen.frame("", &[line("one"), line("two")], 80), "^[?2026h^[?25l<one^[K</two^[K</^[J^[?2026l");
-        check(&screen.frame("", &[line("three")], 80), "^[?2026h<^[2Athree^[K</^[J^[?2026l");
-        check(&screen.frame("out\n", &[line("x")], 80), "^[?2026h<^[1A^[Jout</x^[K</^[J^[?2026l");
-        check(&screen.clear("end\n", 80), "<^[1A^[Jend</^[?25h");
-        check(&screen.clear("", 80), "");
+    /// Takes in a record.
+    pub(super) fn record(&mut self, seen: Seen) {
+        let Seen::Record { ts, run, event } = seen else { return };
+        self.now = self.now.max(ts);
+        if self.tree.run.is_none() {
+            self.tree.run = run;
+        }
+        match &event {
+            Event::RunStart(start) if start.depth == 0 => self.exec = start.entry == EXEC_STATE,
+            Event::Log(log) if self.exec => {
+                let line = log_line::output(log);
+                line.render(None, self.color, &mut self.above);
+                // A piece of a long line ends here too: the tree needs the next one.
+                self.above.push('\n');
+            }
+            _ => {}
+        }
+        match &event {
+            Event::Log(log) => self.tree.log(log),
+            Event::Message(message) => self.tree.message(message),
+            other => self.tree.feed(ts, other),
+        }
     }
 
-    #[test]
-    fn a_narrower_terminal_has_wrapped_the_lines() {
-        let mut screen = Screen::default();
-        screen.frame("", &[line(&"x".repeat(79)), line("y")], 80);
-        check(&screen.clear("", 40), "<^[3A^[J^[?25h");
+    /// Bytes that wait to be printed.
+    pub(super) fn held(&self) -> usize {
+        self.above.len()
+    }
+
+    /// The frame of this moment, on a terminal of so many columns and rows.
+    pub(super) fn tick(&mut self, now: Timestamp, size: (u16, u16)) -> String {
+        self.now = now;
+        // A terminal that does not know its size says 0.
+        self.size = if size.0 == 0 || size.1 == 0 { UNKNOWN_SIZE } else { (size.0.into(), size.1.into()) };
+        self.frame()
+    }
+
+    /// The frame of the last moment that was told.
+    pub(super) fn frame(&mut self) -> String {
+        // The last column stays free, for terminals differ on where the cursor is after it; so does the last row,
+        // where the cursor is.
+        let (columns, rows) = (self.size.0.saturating_sub(1), self.size.1.saturating_sub(1));
+        let lines = match self.exec {
+            true => vec![layout::run_line(&self.tree, self.now)],
+            false => layout::lines(&self.tree, columns, rows, self.now),
+        };
+        let draw = |line: &Line| (line.width().min(columns), line.text(Some(columns), self.color));
+        let lines: Vec<_> = lines.iter().map(draw).collect();
+        let above = std::mem::take(&mut self.above);
+        self.screen.frame(&above, &lines, self.size.0)
+    }
+
+    /// Takes the live part away and tells the states once more, for good.
+    pub(super) fn rest(&mut self) -> String {
+        let columns = self.size.0.saturating_sub(1);
+        let mut text = std::mem::take(&mut self.above);
+        if !self.exec {
+            // The line of the run is in the summary.
+            for line in layout::lines(&self.tree, columns, AT_REST, self.now).iter().skip(1) {
+                line.render(Some(columns), self.color, &mut text);
+                text.push('\n');
+            }
+        }
+        self.screen.clear(&text, self.size.0)
+    }
+
+    /// Takes the live part away; what waits is printed.
+    pub(super) fn clear(&mut self) -> String {
+        self.screen.clear(&std::mem::take(&mut self.above), self.size.0)
     }
 }

@@ -9,6 +9,7 @@ mod layout;
 mod live;
 mod log_line;
 mod plain;
+mod screen;
 mod style;
 mod summary;
 mod tables;
@@ -21,10 +22,9 @@ mod tests;
 
 use std::io::{self, Write};
 
-use taffrail_engine::EXEC_STATE;
-use taffrail_mcp_core::{Event, Snapshot, Timestamp};
+use taffrail_mcp_core::{Snapshot, Timestamp};
 
-use self::{format::Seen, live::Screen, plain::Plain, style::Line, tree::Tree};
+use self::{live::Live, plain::Plain, style::Line};
 
 /// How a run is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,12 +57,8 @@ impl Mode {
     }
 }
 
-/// Columns and rows of a terminal that does not say.
-const UNKNOWN_SIZE: (usize, usize) = (80, 24);
 /// What is held back for the next tick, in bytes; more is written at once.
 const HELD: usize = 64 * 1024;
-/// States that are told again when a run has ended, in lines.
-const AT_REST: usize = 100;
 
 /// Shows one run as its records arrive.
 ///
@@ -78,24 +74,8 @@ pub(crate) struct View {
 
 enum Show {
     Json,
-    Plain(Plain),
+    Plain(Box<Plain>),
     Live(Box<Live>),
-}
-
-/// The live tree and where it stands.
-#[derive(Default)]
-struct Live {
-    color: bool,
-    tree: Tree,
-    screen: Screen,
-    /// Columns and rows, as last told.
-    size: (usize, usize),
-    /// The time of the last tick or record.
-    now: Timestamp,
-    /// Lines for above the tree.
-    above: String,
-    /// The run is one command: its output scrolls by.
-    exec: bool,
 }
 
 impl View {
@@ -103,8 +83,8 @@ impl View {
     pub(crate) fn new(mode: Mode, out: Box<dyn Write + Send>) -> Self {
         let show = match mode {
             Mode::Json => Show::Json,
-            Mode::Plain { color } => Show::Plain(Plain::new(color)),
-            Mode::Live { color } => Show::Live(Box::new(Live { color, size: UNKNOWN_SIZE, ..Live::default() })),
+            Mode::Plain { color } => Show::Plain(Box::new(Plain::new(color))),
+            Mode::Live { color } => Show::Live(Box::new(Live::new(color))),
         };
         Self { show, out, pending: Vec::new(), broken: false }
     }
@@ -123,8 +103,8 @@ impl View {
                 self.pending.extend_from_slice(text.as_bytes());
             }
             Show::Live(live) => {
-                live.take(format::read(line));
-                if live.above.len() > HELD {
+                live.record(format::read(line));
+                if live.held() > HELD {
                     self.pending.extend_from_slice(live.frame().as_bytes());
                 }
             }
@@ -138,10 +118,7 @@ impl View {
     /// rows.
     pub(crate) fn tick(&mut self, now: Timestamp, size: (u16, u16)) {
         if let Show::Live(live) = &mut self.show {
-            live.now = now;
-            // A terminal that does not know its size says 0.
-            live.size = if size.0 == 0 || size.1 == 0 { UNKNOWN_SIZE } else { (size.0.into(), size.1.into()) };
-            self.pending.extend_from_slice(live.frame().as_bytes());
+            self.pending.extend_from_slice(live.tick(now, size).as_bytes());
         }
         self.flush();
     }
@@ -190,66 +167,10 @@ impl Drop for View {
         match &mut self.show {
             Show::Json => {}
             Show::Plain(plain) => plain.close(&mut text),
-            Show::Live(live) => {
-                let above = std::mem::take(&mut live.above);
-                text = live.screen.clear(&above, live.size.0);
-            }
+            Show::Live(live) => text = live.clear(),
         }
         self.pending.extend_from_slice(text.as_bytes());
         self.flush();
-    }
-}
-
-impl Live {
-    fn take(&mut self, seen: Seen) {
-        let Seen::Record { ts, run, event } = seen else { return };
-        self.now = self.now.max(ts);
-        if self.tree.run.is_none() {
-            self.tree.run = run;
-        }
-        match &event {
-            Event::RunStart(start) if start.depth == 0 => self.exec = start.entry == EXEC_STATE,
-            Event::Log(log) if self.exec => {
-                let line = log_line::output(log);
-                line.render(None, self.color, &mut self.above);
-                // A piece of a long line ends here too: the tree needs the next one.
-                self.above.push('\n');
-            }
-            _ => {}
-        }
-        match &event {
-            Event::Log(log) => self.tree.log(log),
-            Event::Message(message) => self.tree.message(message),
-            other => self.tree.feed(ts, other),
-        }
-    }
-
-    fn frame(&mut self) -> String {
-        // The last column stays free, for terminals differ on where the cursor is after it; so does the last row,
-        // where the cursor is.
-        let (columns, rows) = (self.size.0.saturating_sub(1), self.size.1.saturating_sub(1));
-        let lines = match self.exec {
-            true => vec![layout::run_line(&self.tree, self.now)],
-            false => layout::lines(&self.tree, columns, rows, self.now),
-        };
-        let draw = |line: &Line| (line.width().min(columns), line.text(Some(columns), self.color));
-        let lines: Vec<_> = lines.iter().map(draw).collect();
-        let above = std::mem::take(&mut self.above);
-        self.screen.frame(&above, &lines, self.size.0)
-    }
-
-    /// Takes the live part away and tells the states once more, for good.
-    fn rest(&mut self) -> String {
-        let columns = self.size.0.saturating_sub(1);
-        let mut text = std::mem::take(&mut self.above);
-        if !self.exec {
-            // The line of the run is in the summary.
-            for line in layout::lines(&self.tree, columns, AT_REST, self.now).iter().skip(1) {
-                line.render(Some(columns), self.color, &mut text);
-                text.push('\n');
-            }
-        }
-        self.screen.clear(&text, self.size.0)
     }
 }
 

@@ -60,7 +60,10 @@ pub(super) fn judge(
             Ok(true) => {
                 let used = repairs.entry((at, index)).or_insert(0);
                 let text = gate.when.text();
-                return fire(playbook, at, gate, used, |what| {
+                let rejected = failure.as_ref().is_some_and(|failure| failure.reason == Reason::APPROVAL_REJECTED);
+                // Who waits for the run wants to know that somebody said no, whichever gate passed it on.
+                let failed = if rejected { Reason::APPROVAL_REJECTED } else { Reason::GATE_FAILED };
+                return fire(playbook, at, gate, used, failed, |what| {
                     format!("{what} at the gate `{text}`: {}", why("success"))
                 });
             }
@@ -74,7 +77,14 @@ pub(super) fn judge(
     Verdict { gate: None, policy: core::Policy::NO_GATE_MATCHED, next: halt }
 }
 
-fn fire(playbook: &Playbook, at: usize, gate: &Gate, used: &mut u32, detail: impl Fn(&str) -> String) -> Verdict {
+fn fire(
+    playbook: &Playbook,
+    at: usize,
+    gate: &Gate,
+    used: &mut u32,
+    failed: Reason,
+    detail: impl Fn(&str) -> String,
+) -> Verdict {
     let target = match gate.to {
         Target::State(index) => Next::State(index),
         Target::End => Next::End,
@@ -83,7 +93,7 @@ fn fire(playbook: &Playbook, at: usize, gate: &Gate, used: &mut u32, detail: imp
     let halt = |reason: Reason, what: &str| Next::Halt(Failure { reason, detail: detail(what) });
     let (policy, next) = match gate.policy {
         Policy::Ok => (core::Policy::OK, target),
-        Policy::Fail => (core::Policy::FAIL, halt(Reason::GATE_FAILED, "failed")),
+        Policy::Fail => (core::Policy::FAIL, halt(failed, "failed")),
         Policy::Escalate if target == Next::End => (core::Policy::ESCALATE, halt(Reason::ESCALATED, "escalated")),
         Policy::Escalate => (core::Policy::ESCALATE, target),
         Policy::Repair(most) if *used >= most => {

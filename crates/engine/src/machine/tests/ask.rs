@@ -76,7 +76,7 @@ fn a_rejection_is_for_the_gates() {
     ---
     run-start entry=agree machine=release resumed=true
     state-done gate=otherwise machine=release output={"decision":"reject"} policy=fail state=agree step=2
-    run-finished at=agree detail=failed at the gate `otherwise`: it was rejected error=gate-failed machine=release status=halt
+    run-finished at=agree detail=failed at the gate `otherwise`: it was rejected error=approval-rejected machine=release status=halt
     "#);
     let plain = "
 playbook: plain

@@ -175,7 +175,8 @@ fn attempt(line: &mut Line, node: &Node) {
 }
 
 fn asked_rows(tree: &Tree, node: &Node, indent: usize, rows: &mut Vec<Row>) {
-    let Some(asks) = &node.asks else { return };
+    // The summary of a suspended run asks in full.
+    let Some(asks) = node.asks.as_ref().filter(|_| tree.status == Some(RunStatus::Running)) else { return };
     let margin = " ".repeat(indent + 2);
     for question in text::head(&asks.message, 4096).lines().take(QUESTION) {
         rows.push(Row { rank: Rank::Asked, line: Line::of(Style::Plain, &margin).with(Style::Bold, question) });

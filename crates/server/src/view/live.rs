@@ -3,7 +3,14 @@
 use taffrail_engine::EXEC_STATE;
 use taffrail_mcp_core::{Event, Timestamp};
 
-use super::{format::Seen, layout, log_line, screen::Screen, style::Line, tree::Tree};
+use super::{
+    format::Seen,
+    layout, log_line,
+    screen::{Painted, Screen},
+    style::Line,
+    text::Tabs,
+    tree::Tree,
+};
 
 /// Columns and rows of a terminal that does not say.
 const UNKNOWN_SIZE: (usize, usize) = (80, 24);
@@ -22,7 +29,9 @@ pub(super) struct Live {
     /// The time of the last tick or record.
     now: Timestamp,
     /// Lines for above the tree.
-    above: String,
+    above: Vec<Painted>,
+    /// Bytes of those lines.
+    held: usize,
     /// The run is one command: its output scrolls by.
     exec: bool,
 }
@@ -35,7 +44,8 @@ impl Live {
             screen: Screen::default(),
             size: UNKNOWN_SIZE,
             now: Timestamp::default(),
-            above: String::new(),
+            above: Vec::new(),
+            held: 0,
             exec: false,
         }
     }
@@ -50,10 +60,10 @@ impl Live {
         match &event {
             Event::RunStart(start) if start.depth == 0 => self.exec = start.entry == EXEC_STATE,
             Event::Log(log) if self.exec => {
-                let line = log_line::output(log);
-                line.render(None, self.color, &mut self.above);
                 // A piece of a long line ends here too: the tree needs the next one.
-                self.above.push('\n');
+                let line = paint(&log_line::output(log, Tabs::Expand), None, self.color);
+                self.held += line.text.len();
+                self.above.push(line);
             }
             _ => {}
         }
@@ -66,7 +76,7 @@ impl Live {
 
     /// Bytes that wait to be printed.
     pub(super) fn held(&self) -> usize {
-        self.above.len()
+        self.held
     }
 
     /// The frame of this moment, on a terminal of so many columns and rows.
@@ -79,35 +89,47 @@ impl Live {
 
     /// The frame of the last moment that was told.
     pub(super) fn frame(&mut self) -> String {
-        // The last column stays free, for terminals differ on where the cursor is after it; so does the last row,
-        // where the cursor is.
-        let (columns, rows) = (self.size.0.saturating_sub(1), self.size.1.saturating_sub(1));
+        // The last row stays free: the cursor is there.
+        let rows = self.size.1.saturating_sub(1);
         let lines = match self.exec {
             true => vec![layout::run_line(&self.tree, self.now)],
-            false => layout::lines(&self.tree, columns, rows, self.now),
+            false => layout::lines(&self.tree, self.columns(), rows, self.now),
         };
-        let draw = |line: &Line| (line.width().min(columns), line.text(Some(columns), self.color));
-        let lines: Vec<_> = lines.iter().map(draw).collect();
-        let above = std::mem::take(&mut self.above);
+        let lines: Vec<_> = lines.iter().map(|line| paint(line, Some(self.columns()), self.color)).collect();
+        let above = self.above();
         self.screen.frame(&above, &lines, self.size.0)
     }
 
     /// Takes the live part away and tells the states once more, for good.
     pub(super) fn rest(&mut self) -> String {
-        let columns = self.size.0.saturating_sub(1);
-        let mut text = std::mem::take(&mut self.above);
+        let columns = self.columns();
+        let mut lines = self.above();
         if !self.exec {
             // The line of the run is in the summary.
-            for line in layout::lines(&self.tree, columns, AT_REST, self.now).iter().skip(1) {
-                line.render(Some(columns), self.color, &mut text);
-                text.push('\n');
-            }
+            let tree = layout::lines(&self.tree, columns, AT_REST, self.now);
+            lines.extend(tree.iter().skip(1).map(|line| paint(line, Some(columns), self.color)));
         }
-        self.screen.clear(&text, self.size.0)
+        self.screen.clear(&lines, self.size.0)
     }
 
     /// Takes the live part away; what waits is printed.
     pub(super) fn clear(&mut self) -> String {
-        self.screen.clear(&std::mem::take(&mut self.above), self.size.0)
+        let above = self.above();
+        self.screen.clear(&above, self.size.0)
     }
+
+    fn above(&mut self) -> Vec<Painted> {
+        self.held = 0;
+        std::mem::take(&mut self.above)
+    }
+
+    /// The last column stays free, for terminals differ on where the cursor is after it.
+    fn columns(&self) -> usize {
+        self.size.0.saturating_sub(1)
+    }
+}
+
+fn paint(line: &Line, columns: Option<usize>, color: bool) -> Painted {
+    let width = line.width();
+    Painted { text: line.text(columns, color), columns: columns.map_or(width, |columns| width.min(columns)) }
 }

@@ -5,16 +5,21 @@ use taffrail_mcp_core::{Event, Log, OtherEvent, Stream};
 use super::{
     format::Seen,
     style::{Line, Style},
-    text, words,
+    text::{self, Tabs},
+    words,
 };
 
 /// The record as a line, and whether the line ends with it.
 pub(super) fn line(seen: &Seen) -> (Line, bool) {
     match seen {
-        Seen::Record { event: Event::Log(log), .. } => (output(log), !log.more),
+        Seen::Record { event: Event::Log(log), .. } => (output(log, Tabs::Keep), !log.more),
         Seen::Record { event: Event::Message(message), .. } => {
             let mut line = Line::of(Style::Cyan, &format!("-- {}: ", text::head(&message.role, 64)));
-            line.push_bytes(Style::Plain, message.text.trim_end_matches('\n').replace('\n', " ⏎ ").as_bytes());
+            line.push_bytes(
+                Style::Plain,
+                message.text.trim_end_matches('\n').replace('\n', " ⏎ ").as_bytes(),
+                Tabs::Keep,
+            );
             (line, true)
         }
         Seen::Record { event, .. } => {
@@ -34,13 +39,13 @@ pub(super) fn line(seen: &Seen) -> (Line, bool) {
 }
 
 /// Process output as its text.
-pub(super) fn output(log: &Log) -> Line {
+pub(super) fn output(log: &Log, tabs: Tabs) -> Line {
     let style = match log.stream {
         Stream::Stdout => Style::Plain,
         Stream::Stderr => Style::Red,
     };
     let mut line = Line::default();
-    line.push_bytes(style, &log.data());
+    line.push_bytes(style, &log.data(), tabs);
     line
 }
 

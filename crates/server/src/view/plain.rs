@@ -1,14 +1,16 @@
 //! A line for each event that matters, where no terminal is: build logs, files, pipes.
 
 use taffrail_mcp_core::{
-    ApprovalRequested, Event, Level, Log, Message, RunFinished, RunId, RunStart, Stream, Timestamp, ToolDecision,
+    ApprovalRequested, Event, Level, Log, Message, RunFinished, RunId, RunStart, StateKind, Stream, Timestamp,
+    ToolDecision,
 };
 
 use super::{
     format::Seen,
     layout,
     style::{Line, Style},
-    summary, text,
+    summary,
+    text::{self, Tabs},
     tree::Tree,
     words,
 };
@@ -85,7 +87,7 @@ impl Plain {
             };
             line.push(style, &format!("{} {bar} ", branch(&log.state, log.index)));
         }
-        line.push_bytes(Style::Plain, &log.data());
+        line.push_bytes(Style::Plain, &log.data(), Tabs::Keep);
         line.render(None, self.color, out);
         self.open = Some(source);
         if !log.more {
@@ -108,7 +110,7 @@ impl Plain {
                 self.close(out);
                 line.push(Style::Cyan, &format!("{}: ", text::head(&message.role, 64)));
             }
-            line.push_bytes(Style::Plain, piece.as_bytes());
+            line.push_bytes(Style::Plain, piece.as_bytes(), Tabs::Keep);
             line.render(None, self.color, out);
             self.open = Some(Source::Role(message.role.clone()));
             if !last {
@@ -127,6 +129,8 @@ impl Plain {
         };
         Some(match event {
             Event::RunStart(start) => run_start(line(start.depth, &start.machine), start, self.tree.run.as_ref()),
+            // The question says that it has begun.
+            Event::StateStart(start) if matches!(start.kind, StateKind::Approve | StateKind::Ask) => return None,
             Event::StateStart(start) => {
                 let mut line = line(start.depth, &start.state);
                 line.column(Style::Plain, "start");

@@ -20,40 +20,43 @@ pub(super) struct Screen {
     hidden: bool,
 }
 
+/// A line as it is written, colours included.
+#[derive(Debug)]
+pub(super) struct Painted {
+    /// The bytes, without a line end.
+    pub(super) text: String,
+    /// Columns that it takes.
+    pub(super) columns: usize,
+}
+
 impl Screen {
-    /// The bytes that print `above` for good and draw `lines` below it, on a terminal of so many columns. `above` is empty or
-    /// ends in a line end; each line comes with its columns, fewer than the terminal has.
-    pub(super) fn frame(&mut self, above: &str, lines: &[(usize, String)], columns: usize) -> String {
+    /// The bytes that print `above` for good and draw `lines` below it, on a terminal of so many columns. Each of
+    /// `lines` takes fewer columns than that.
+    pub(super) fn frame(&mut self, above: &[Painted], lines: &[Painted], columns: usize) -> String {
         let mut out = String::from(SYNC_BEGIN);
         if !std::mem::replace(&mut self.hidden, true) {
             out.push_str(HIDE_CURSOR);
         }
         self.up(columns, &mut out);
-        if !above.is_empty() {
-            // It may scroll, and lines of any length wrap: what is below goes first.
-            out.push_str(ERASE_BELOW);
-            push_lines(above, &mut out);
-        }
-        for (_, line) in lines {
-            out.push_str(line);
-            out.push_str(ERASE_LINE);
-            out.push_str("\r\n");
-        }
+        above.iter().chain(lines).for_each(|line| put(line, columns, &mut out));
         out.push_str(ERASE_BELOW);
         out.push_str(SYNC_END);
-        self.drawn = lines.iter().map(|(columns, _)| *columns).collect();
+        self.drawn = lines.iter().map(|line| line.columns).collect();
         out
     }
 
-    /// The bytes that take away what is drawn, print `above`, and give the cursor back.
-    pub(super) fn clear(&mut self, above: &str, columns: usize) -> String {
+    /// The bytes that put `lines` for good in the place of what is drawn, and give the cursor back.
+    pub(super) fn clear(&mut self, lines: &[Painted], columns: usize) -> String {
         let mut out = String::new();
-        if !self.drawn.is_empty() {
+        let drawn = !self.drawn.is_empty();
+        if drawn {
             self.up(columns, &mut out);
-            out.push_str(ERASE_BELOW);
             self.drawn.clear();
         }
-        push_lines(above, &mut out);
+        lines.iter().for_each(|line| put(line, columns, &mut out));
+        if drawn {
+            out.push_str(ERASE_BELOW);
+        }
         if std::mem::take(&mut self.hidden) {
             out.push_str(SHOW_CURSOR);
         }
@@ -65,17 +68,22 @@ impl Screen {
         out.push('\r');
         let rows: usize = self.drawn.iter().map(|width| width.div_ceil(columns.max(1)).max(1)).sum();
         if rows > 0 {
-            out.push_str(&format!("\x1b[{}A", rows));
+            out.push_str(&format!("\x1b[{rows}A"));
         }
     }
 }
 
-/// A terminal in raw mode needs the carriage return; others do not mind.
-fn push_lines(text: &str, out: &mut String) {
-    for line in text.lines() {
-        out.push_str(line);
-        out.push_str("\r\n");
+/// Writes a line over what was there.
+///
+/// What was there is erased behind the line and not before: a screen that is erased as a whole goes into the history
+/// of some terminals. A line that fills its row leaves nothing to erase, and the cursor on its last character.
+fn put(line: &Painted, columns: usize, out: &mut String) {
+    out.push_str(&line.text);
+    if line.columns == 0 || !line.columns.is_multiple_of(columns.max(1)) {
+        out.push_str(ERASE_LINE);
     }
+    // A terminal in raw mode needs the carriage return; others do not mind.
+    out.push_str("\r\n");
 }
 
 #[cfg(test)]
@@ -87,24 +95,33 @@ mod tests {
         assert_eq!(readable, expected);
     }
 
-    fn line(text: &str) -> (usize, String) {
-        (text.len(), text.to_owned())
+    fn line(text: &str) -> Painted {
+        Painted { text: text.to_owned(), columns: text.len() }
     }
 
     #[test]
     fn a_frame_replaces_the_one_before() {
         let mut screen = Screen::default();
-        check(&screen.frame("", &[line("one"), line("two")], 80), "^[?2026h^[?25l<one^[K</two^[K</^[J^[?2026l");
-        check(&screen.frame("", &[line("three")], 80), "^[?2026h<^[2Athree^[K</^[J^[?2026l");
-        check(&screen.frame("out\n", &[line("x")], 80), "^[?2026h<^[1A^[Jout</x^[K</^[J^[?2026l");
-        check(&screen.clear("end\n", 80), "<^[1A^[Jend</^[?25h");
-        check(&screen.clear("", 80), "");
+        check(&screen.frame(&[], &[line("one"), line("two")], 80), "^[?2026h^[?25l<one^[K</two^[K</^[J^[?2026l");
+        check(&screen.frame(&[], &[line("three")], 80), "^[?2026h<^[2Athree^[K</^[J^[?2026l");
+        check(&screen.frame(&[line("out")], &[line("x")], 80), "^[?2026h<^[1Aout^[K</x^[K</^[J^[?2026l");
+        check(&screen.clear(&[line("end")], 80), "<^[1Aend^[K</^[J^[?25h");
+        check(&screen.clear(&[], 80), "");
+    }
+
+    #[test]
+    fn a_line_that_fills_its_row_keeps_its_last_character() {
+        let mut screen = Screen::default();
+        check(
+            &screen.frame(&[line("12345678"), line("1234")], &[line("x")], 4),
+            "^[?2026h^[?25l<12345678</1234</x^[K</^[J^[?2026l",
+        );
     }
 
     #[test]
     fn a_narrower_terminal_has_wrapped_the_lines() {
         let mut screen = Screen::default();
-        screen.frame("", &[line(&"x".repeat(79)), line("y")], 80);
-        check(&screen.clear("", 40), "<^[3A^[J^[?25h");
+        screen.frame(&[], &[line(&"x".repeat(79)), line("y")], 80);
+        check(&screen.clear(&[], 40), "<^[3A^[J^[?25h");
     }
 }

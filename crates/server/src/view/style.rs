@@ -60,9 +60,9 @@ impl Line {
         self.0.push((style, text::clean_line(text)));
     }
 
-    /// Adds a piece that was written by a process: any bytes, tabs as they are.
-    pub(super) fn push_bytes(&mut self, style: Style, bytes: &[u8]) {
-        self.0.push((style, text::clean(bytes, Tabs::Keep)));
+    /// Adds a piece that was written by a process: any bytes.
+    pub(super) fn push_bytes(&mut self, style: Style, bytes: &[u8], tabs: Tabs) {
+        self.0.push((style, text::clean(bytes, tabs)));
     }
 
     /// Adds a piece after two spaces; nothing when it is empty.

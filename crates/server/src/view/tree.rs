@@ -257,10 +257,8 @@ impl Tree {
     }
 
     fn run_finished(&mut self, ts: Timestamp, end: &RunFinished) {
-        self.before_ms = match end.usage.wall_ms {
-            0 => self.elapsed(ts),
-            wall_ms => wall_ms,
-        };
+        // The run knows of times that a view which began later has not seen.
+        self.before_ms = self.elapsed(ts).max(end.usage.wall_ms);
         self.status = Some(end.status);
         self.cancelling = false;
         if end.status != RunStatus::Suspended {

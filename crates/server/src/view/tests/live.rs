@@ -75,8 +75,8 @@ fn the_tree_is_drawn_and_taken_away() {
     view.record(&finished(3200, "done", json!({})));
     view.finish(&snapshot(json!({})));
     assert_snapshot!(out.take(), @r#"
-    <^[2A^[J  ^[32m✓^[0m build     3.2s<
-    ^[?25h^[32m✓^[0m ^[1mrelease^[0m ^[32mdone^[0m in 12.3s  ^[2m1,200 lines^[0m
+    <^[2A  ^[32m✓^[0m build     3.2s^[K<
+    ^[J^[?25h^[32m✓^[0m ^[1mrelease^[0m ^[32mdone^[0m in 12.3s  ^[2m1,200 lines^[0m
       ^[2mrun:^[0m        run-1
     "#);
     drop(view);
@@ -100,15 +100,15 @@ fn output_of_a_command_scrolls_by() {
     view.record(&log(10, "exec", "\x1b[2Jhello\t\x1b]0;title\x07world"));
     view.tick(at(1000), (60, 10));
     assert_snapshot!(out.take(), @r#"
-    ^[?2026h^[?25l<^[Jhello	world<
+    ^[?2026h^[?25l<hello   world^[K<
     ⠋ release  1.0s  1 line  run-1^[K<
     ^[J^[?2026l
     "#);
     view.record(&log(10, "exec", "more"));
     view.finish(&snapshot(json!({"playbook":"my build"})));
     assert_snapshot!(out.take(), @r#"
-    <^[1A^[Jmore<
-    ^[?25h✓ my build done in 12.3s  1,200 lines
+    <^[1Amore^[K<
+    ^[J^[?25h✓ my build done in 12.3s  1,200 lines
       run:        run-1
     "#);
 }

@@ -83,7 +83,6 @@ fn a_question_comes_with_the_commands_that_decide_it() {
     ];
     assert_snapshot!(plain(&records), @r#"
     0.0s  release  start  run run-1
-    0.0s  agree  start
     0.0s  agree  waits for a decision
           Deploy 1.2?
           Really?

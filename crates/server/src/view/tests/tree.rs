@@ -156,7 +156,7 @@ fn a_few_branches_are_children() {
     records.push(record(1900, &progress));
     assert_snapshot!(draw(&records, 60, 20, 2000), @r#"
     ⠋ release  2.0s  1 line  run-1
-      ⠋ test     2.0s  2 done, 1 failed, 1 running
+      ⠋ test     2.0s  2 done (1 failed), 1 running
         ✓ [0] linux  1.5s
         ✗ [1] mac  1.7s  exit 4
         ⠋ [2] win\x0adows  2.0s  3/10 linking
@@ -164,7 +164,7 @@ fn a_few_branches_are_children() {
     "#);
     assert_snapshot!(draw(&records, 60, 4, 2000), @r#"
     ⠋ release  2.0s  1 line  run-1
-      ⠋ test     2.0s  2 done, 1 failed, 1 running
+      ⠋ test     2.0s  2 done (1 failed), 1 running
         ⠋ [2] win\x0adows  2.0s  3/10 linking
         ! [2] oh
     "#);
@@ -190,7 +190,7 @@ fn many_branches_are_counted() {
     records.extend((0..12).map(|i| branch_done(500, i, i32::from(i % 6 == 5))));
     assert_snapshot!(draw(&records, 60, 20, 2000), @r#"
     ⠋ release  2.0s  run-1
-      ⠋ test     2.0s  12 done, 2 failed, 18 running
+      ⠋ test     2.0s  12 done (2 failed), 18 running
         ⠋ [12] item 12  2.0s
         ⠋ [13] item 13  2.0s
         ⠋ [14] item 14  2.0s
@@ -254,9 +254,6 @@ fn a_run_waits_and_goes_on() {
     assert_snapshot!(draw(&records, 60, 20, 90_000), @r#"
     ? release  1.0s  suspended  run-1
       ? agree  waiting
-        Deploy 1.2?
-        It is hidden.
-        decide: taffrail approve run-1
     "#);
     let resolved =
         json!({"type":"approval-resolved","approval":"a1","decision":"approve","hash":"00","actor":"me","seen_seq":4});

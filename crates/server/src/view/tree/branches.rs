@@ -98,14 +98,14 @@ impl Branches {
         self.kept.retain(|_, branch| branch.failed());
     }
 
-    /// `12 done, 2 failed, 4 running`; after the end `2 of 14 branches failed`.
+    /// `12 done (2 failed), 4 running`; after the end `2 of 14 branches failed`.
     pub(crate) fn counts(&self) -> String {
         match (self.total, self.started) {
             (None, 0) => String::new(),
             (None, started) => {
                 let mut said = format!("{} done", self.done);
                 if self.failed > 0 {
-                    said.push_str(&format!(", {} failed", self.failed));
+                    said.push_str(&format!(" ({} failed)", self.failed));
                 }
                 if let running @ 1.. = started.saturating_sub(self.done) {
                     said.push_str(&format!(", {running} running"));

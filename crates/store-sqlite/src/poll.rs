@@ -7,6 +7,7 @@ use std::{
 };
 
 use rusqlite::Connection;
+use taffrail_relay::StoreError;
 use tokio::sync::watch;
 use tracing::warn;
 
@@ -76,9 +77,16 @@ impl Shared {
     }
 
     fn run(&self) {
-        let mut watched = None;
+        let (mut watched, mut failing) = (None, false);
         loop {
-            self.look(&mut watched);
+            let looked = self.look(&mut watched);
+            // Once, not fifty times a second.
+            if let Err(error) = &looked
+                && !failing
+            {
+                warn!(%error, "cannot look for changes by other processes; trying again");
+            }
+            failing = looked.is_err();
             let state = self.state();
             let timeout = self.closed.wait_timeout_while(state, INTERVAL, |state| !state.closed);
             let (mut state, _) = timeout.unwrap_or_else(PoisonError::into_inner);
@@ -91,26 +99,19 @@ impl Shared {
     }
 
     /// Bumps the number when the database has changed, and when it cannot be known whether it has.
-    fn look(&self, watched: &mut Option<(Connection, i64)>) {
-        let seen = watched.take();
-        let (conn, before) = match seen {
+    fn look(&self, watched: &mut Option<(Connection, i64)>) -> Result<(), StoreError> {
+        let (conn, before) = match watched.take() {
             Some((conn, version)) => (conn, Some(version)),
-            None => match self.db.connect(Role::Reader) {
-                Ok(conn) => (conn, None),
-                Err(error) => return warn!(%error, "cannot look for changes"),
-            },
+            None => (self.db.connect(Role::Reader)?, None),
         };
         let version = conn
             .prepare_cached("PRAGMA data_version")
-            .and_then(|mut statement| statement.query_row([], |row| row.get::<_, i64>(0)));
-        match version {
-            Ok(version) => {
-                if before != Some(version) {
-                    self.version.send_modify(|n| *n = n.wrapping_add(1));
-                }
-                *watched = Some((conn, version));
-            }
-            Err(error) => warn!(%error, "cannot look for changes"),
+            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
+            .map_err(|e| self.db.error("read", e))?;
+        if before != Some(version) {
+            self.version.send_modify(|n| *n = n.wrapping_add(1));
         }
+        *watched = Some((conn, version));
+        Ok(())
     }
 }

@@ -36,7 +36,9 @@ pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show
             delivery = follower.next() => {
                 match delivery? {
                     Delivery::Blocks(blocks) => {
-                        for block in &blocks {
+                        // Who shows nothing need not look: cutting a flood into lines costs more than storing it.
+                        let shown = blocks.iter().filter(|_| show != Show::Nothing);
+                        for block in shown {
                             for line in block.lines() {
                                 view.record(&line);
                             }

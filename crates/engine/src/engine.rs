@@ -7,14 +7,14 @@ mod outlet;
 use std::{num::NonZero, path::PathBuf, sync::Arc, thread};
 
 use serde_json::{Map, Value};
-use taffrail_mcp_core::{EventSink, RunId, ThreadId, Usage};
+use taffrail_mcp_core::{Event, EventSink, RunId, ThreadId, Usage};
 
 use crate::{
     machine::{Books, Ended, IdSource, Machine, Reading, Resolution, ResumeData, ResumeError, Setup},
     playbook::{Library, Playbook},
     process::Cancel,
 };
-use drive::{Session, explain};
+use drive::{Opening, Session, explain};
 
 /// Runs playbooks. Cheap to clone; keeps nothing about any run.
 #[derive(Debug, Clone)]
@@ -56,6 +56,7 @@ pub struct Run {
     job: Job,
     name: String,
     used: Reading,
+    opening: Option<Opening>,
 }
 
 impl Engine {
@@ -84,7 +85,7 @@ impl Engine {
         };
         let machine = Machine::new(playbook, &job.inputs, setup);
         let used = Reading::from_usage(&job.usage);
-        Run { machine, name: playbook.name.clone(), used, job }
+        Run { machine, name: playbook.name.clone(), used, job, opening: None }
     }
 
     fn find(&self, name: &str) -> Result<Arc<Playbook>, String> {
@@ -107,7 +108,7 @@ impl Engine {
         let name = data.frames.first().map(|frame| frame.playbook.clone()).unwrap_or_default();
         let (inputs, cwd, ids) = (std::mem::take(&mut job.inputs), job.cwd.clone(), Arc::clone(&job.ids));
         let machine = Machine::resume(data, resolution, inputs, cwd, self.parallel, ids)?;
-        Ok(Run { machine, name, used, job })
+        Ok(Run { machine, name, used, job, opening: None })
     }
 
     /// Runs a playbook to its end, or to where it waits for someone. See [`Run::drive`].
@@ -131,13 +132,21 @@ impl Engine {
 }
 
 impl Run {
+    /// The events up to the first checkpoint, for a caller that stores them together with a claim: whoever claims a run
+    /// then leaves one that can be resumed, wherever its process is killed. Nothing has been done by then but deciding.
+    ///
+    /// [`Run::drive`] does not emit them again. The same events each time; without this call it emits them itself.
+    pub fn opening(&mut self) -> &[Event] {
+        self.opening.get_or_insert_with(|| Opening::take(&mut self.machine, &self.used)).events()
+    }
+
     /// Runs to the end, or to where it waits for someone, and says how it ended.
     ///
     /// Exactly one `run-finished` of depth 0 is emitted, as the last event, whatever happens: after a panic of ours it
     /// is a `halt` with `internal-error`, and when this future is dropped in the middle it is `interrupted`. Processes
     /// are ended in both cases.
     pub async fn drive(self) -> Ended {
-        let Run { machine, job, name, used } = self;
-        Session::new(machine, job, used).drive(name).await
+        let Run { machine, job, name, used, opening } = self;
+        Session::new(machine, job, used).drive(name, opening.unwrap_or_default()).await
     }
 }

@@ -20,10 +20,11 @@ pub struct Approve {
     pub hash: Option<String>,
     /// Position of the log that the decider has seen; the head when not given.
     pub seen_seq: Option<Seq>,
-    /// The answer to an `ask`.
+    /// The answer to an `ask`, when it is not in `inputs`.
     pub content: Option<Value>,
-    /// Secret inputs again, so that all that a resume needs can be checked before the decision is stored.
-    pub secrets: Map<String, Value>,
+    /// Secret inputs again, so that all that a resume needs can be checked before the decision is stored; and, for an
+    /// `ask`, the fields of the answer.
+    pub inputs: Map<String, Value>,
     /// Who decides.
     pub actor: String,
 }
@@ -36,7 +37,7 @@ impl Service {
     /// A conflict when the run does not wait for this, or somebody decided first; an error that names the places when
     /// an answer does not fit its schema. Nothing is stored then.
     pub async fn approve(&self, request: Approve) -> Result<RunFold, RunsError> {
-        let Approve { run, approval, decision, hash, seen_seq, content, secrets, actor } = request;
+        let Approve { run, approval, decision, hash, seen_seq, content, inputs, actor } = request;
         let stored = match self.stored(&run, None).await {
             Err(RunsError::WrongState { run, status, .. }) => {
                 return Err(RunsError::WrongState { run, status, help: "it waits for no decision" });
@@ -62,6 +63,13 @@ impl Service {
         if seen < stored.fold.changed || seen > head {
             return Err(RunsError::NotSeen { seen: seen.0, first: stored.fold.changed.0 });
         }
+        let (secrets, given) = stored.secrets_of(inputs);
+        let asks = pending.schema.is_some() && decision == Decision::Approve;
+        let (content, secrets) = match content {
+            None if asks => (Some(Value::Object(given)), secrets),
+            // What is no secret is refused below, by its name.
+            content => (content, secrets.into_iter().chain(given).collect()),
+        };
         let resolution = Resolution { approval: pending.approval.clone(), hash: pending.hash, decision, content };
         let publisher = self.inner.relay.publisher(&stored.fold.thread, &run).await?;
         // Made ready and thrown away: it checks the answer, the hash and the secrets.

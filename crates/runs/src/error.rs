@@ -173,7 +173,11 @@ impl RunsError {
     pub fn is_not_found(&self) -> bool {
         match self {
             Self::NoRun { .. } => true,
-            Self::Playbook(error) => matches!(**error, LibraryError::NotFound { .. }),
+            Self::Playbook(error) => match &**error {
+                LibraryError::NotFound { .. } => true,
+                LibraryError::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+                _ => false,
+            },
             _ => false,
         }
     }

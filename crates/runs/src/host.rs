@@ -1,15 +1,9 @@
 //! Hosting: a run goes on in a task of this process until it rests.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use taffrail_engine::{Run, process::Cancel};
-use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, RunFold, RunId, ThreadId};
+use taffrail_mcp_core::{RunFold, RunId, ThreadId};
 use taffrail_relay::Publisher;
 use taffrail_spool::RelaySource;
 use tokio::sync::watch;
@@ -19,33 +13,6 @@ use crate::{RunsError, Service, hosted::Hosted, live::LiveLock};
 /// Requests from other processes are looked for at most this often.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Passes a run's events on to its log, but for the first `run-start`: that was stored before the run began, together
-/// with the claim that makes it the only one.
-pub(crate) struct RunSink {
-    publisher: Publisher,
-    started: AtomicBool,
-}
-
-impl RunSink {
-    pub(crate) fn new(publisher: Publisher) -> Self {
-        Self { publisher, started: AtomicBool::new(false) }
-    }
-}
-
-impl EventSink for RunSink {
-    fn emit(&self, event: Event) {
-        let is_start = matches!(&event, Event::RunStart(start) if start.depth == 0);
-        if is_start && !self.started.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        self.publisher.emit(event);
-    }
-
-    fn send<'a>(&'a self, batch: &'a mut EventBatch) -> BoxFuture<'a, ()> {
-        self.publisher.send(batch)
-    }
-}
-
 impl Service {
     /// The two ways to end a run from outside, with the configured grace.
     pub(crate) fn cancels(&self) -> (Cancel, Cancel) {
@@ -53,7 +20,7 @@ impl Service {
         (cancel(), cancel())
     }
 
-    /// Starts the task of a run whose `run-start` is stored. The task owns everything; nobody has to wait for it.
+    /// Starts the task of a run whose first events are stored. The task owns everything; nobody has to wait for it.
     pub(crate) async fn host(
         &self,
         run: Run,
@@ -132,9 +99,4 @@ impl Service {
             self.inner.spools.drain(run, fold.last, within).await;
         }
     }
-}
-
-/// A sink for a run.
-pub(crate) fn sink(publisher: &Publisher) -> Arc<dyn EventSink> {
-    Arc::new(RunSink::new(publisher.clone()))
 }

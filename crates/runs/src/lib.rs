@@ -23,6 +23,7 @@ mod recover;
 mod resume;
 mod service;
 mod start;
+mod tend;
 mod wait;
 
 pub use approve::Approve;
@@ -32,7 +33,7 @@ pub use error::RunsError;
 pub use logs::LogQuery;
 pub use playbooks::PlaybookRef;
 pub use recover::Recovered;
-pub use resume::Resume;
+pub use resume::{Resume, Resumed};
 pub use service::Service;
 pub use start::{Start, Started, Work};
 pub use wait::Until;

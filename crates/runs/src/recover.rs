@@ -41,8 +41,9 @@ impl Service {
         if fold.status != RunStatus::Running || self.inner.hosted.get(&fold.run).is_some() {
             return Ok(fold);
         }
-        let Some(lock) = self.lock(&fold.run)? else { return Ok(fold) };
-        // Looked at again under the lock: the host may have ended it in good order just now.
+        let look = self.inner.live.look(&fold.run).map_err(|error| self.cannot_lock(error))?;
+        let Some(look) = look else { return Ok(fold) };
+        // Read again while nobody can begin to host it: the host may have ended it in good order just now.
         let Some(fold) = self.inner.relay.run(&fold.run).await? else { return Ok(fold) };
         if fold.status != RunStatus::Running {
             return Ok(fold);
@@ -64,7 +65,7 @@ impl Service {
         };
         let claim = Claim { key: format!("interrupted:{}:{}", fold.run, fold.last), value: String::new() };
         let ended = self.inner.relay.commit(&fold.thread, &fold.run, &[Event::from(end)], Some(claim)).await;
-        drop(lock);
+        drop(look);
         match ended {
             Ok(fold) => Ok(fold),
             Err(RelayError::Claimed { .. }) => Ok(self.inner.relay.run(&fold.run).await?.unwrap_or(fold)),

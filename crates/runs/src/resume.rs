@@ -1,14 +1,16 @@
 //! Going on with a run that rests.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use taffrail_engine::{Job, Resolution, ResumeData, Run, process};
 use taffrail_mcp_core::{
-    Approver, CheckpointClaimed, Decision, Event, PendingApproval, Record, RunFold, RunId, RunStart, RunStatus, Seq,
+    Approver, CheckpointClaimed, Decision, Event, PendingApproval, Record, RunFold, RunId, RunStatus, Seq,
     Start, ThreadId,
 };
 use taffrail_relay::{Claim, Filter, PageQuery, Publisher, RelayError};
 
-use crate::{RunsError, Service, host, ids, start::id_source};
+use crate::{RunsError, Service, ids, start::id_source};
 
 /// A request to go on.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,11 +27,28 @@ pub struct Resume {
     pub human: bool,
 }
 
+/// A run that goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resumed {
+    /// The run.
+    pub run: RunId,
+    /// Its records after this position are those of going on, the `run-start` first.
+    pub after: Seq,
+}
+
 /// What the log holds for a resume.
 pub(crate) struct Stored {
     pub(crate) fold: RunFold,
     pub(crate) checkpoint: String,
     pub(crate) data: ResumeData,
+}
+
+impl Stored {
+    /// Tells secret inputs, which are never stored, from the rest of what was given.
+    pub(crate) fn secrets_of(&self, given: Map<String, Value>) -> (Map<String, Value>, Map<String, Value>) {
+        let secrets = self.data.origin.as_ref().map(|origin| origin.secrets.as_slice()).unwrap_or_default();
+        given.into_iter().partition(|(name, _)| secrets.iter().any(|known| known == name))
+    }
 }
 
 impl Service {
@@ -41,28 +60,29 @@ impl Service {
     /// # Errors
     ///
     /// When the run cannot go on, with what to do; nothing has changed then.
-    pub async fn resume(&self, request: Resume) -> Result<RunFold, RunsError> {
+    pub async fn resume(&self, request: Resume) -> Result<Resumed, RunsError> {
         let run = self.run_of(&request)?;
         let stored = self.stored(&run, request.checkpoint.as_deref()).await?;
         let pending = stored.fold.approval.clone().filter(|_| stored.fold.status == RunStatus::Suspended);
         let (resolution, secrets) = match &pending {
-            Some(pending) => decide(&run, pending, &stored.data, &request)?,
+            Some(pending) => decide(&run, pending, &stored, &request)?,
             None => (None, request.inputs.clone()),
         };
-        let lock =
-            self.lock(&run)?.ok_or_else(|| RunsError::CheckpointUsed { checkpoint: stored.checkpoint.clone() })?;
+        let lock = self.lock(&run).await?;
+        let lock = lock.ok_or_else(|| RunsError::CheckpointUsed { checkpoint: stored.checkpoint.clone() })?;
         let thread = stored.fold.thread.clone();
         let publisher = self.inner.relay.publisher(&thread, &run).await?;
         let cancels = self.cancels();
-        let entry = stored.data.frames.first().map(|frame| frame.state.clone()).unwrap_or_default();
-        let ready = self.ready(&stored, resolution.clone(), secrets, &publisher, &cancels)?;
+        let mut ready = self.ready(&stored, resolution.clone(), secrets, &publisher, &cancels)?;
         let mut events = Vec::new();
         if let (Some(resolution), Some(PendingApproval { decision: None, .. })) = (resolution, &pending) {
             events.push(crate::approve::resolved(&resolution, &request.actor, stored.fold.last).into());
         }
         events.push(CheckpointClaimed { checkpoint: stored.checkpoint.clone(), actor: request.actor }.into());
-        let machine = stored.fold.playbook.clone();
-        events.push(Event::from(RunStart { machine, depth: 0, entry, resumed: true }));
+        // All up to the next checkpoint: a kill at any time leaves a run that can be resumed.
+        let opening = ready.opening();
+        events.extend_from_slice(opening);
+        let opening = opening.len() as u64;
         let claim = Claim { key: format!("checkpoint:{}", stored.checkpoint), value: String::new() };
         let fold = match self.inner.relay.commit(&thread, &run, &events, Some(claim)).await {
             Err(RelayError::Claimed { .. }) => {
@@ -71,7 +91,7 @@ impl Service {
             committed => committed?,
         };
         self.host(ready, publisher, cancels, lock).await?;
-        Ok(fold)
+        Ok(Resumed { run, after: Seq(fold.last.0.saturating_sub(opening)) })
     }
 
     fn run_of(&self, request: &Resume) -> Result<RunId, RunsError> {
@@ -142,7 +162,7 @@ impl Service {
             cwd: self.inner.config.cwd.clone(),
             env: Vec::new(),
             usage: stored.fold.usage,
-            sink: host::sink(publisher),
+            sink: Arc::new(publisher.clone()),
             cancel: cancels.0.clone(),
             shutdown: cancels.1.clone(),
             ids: id_source(run),
@@ -155,13 +175,10 @@ impl Service {
 fn decide(
     run: &RunId,
     pending: &PendingApproval,
-    data: &ResumeData,
+    stored: &Stored,
     request: &Resume,
 ) -> Result<(Option<Resolution>, Map<String, Value>), RunsError> {
-    let secret =
-        |name: &str| data.origin.as_ref().is_some_and(|origin| origin.secrets.iter().any(|known| known == name));
-    let (secrets, mut given): (Map<_, _>, Map<_, _>) =
-        request.inputs.clone().into_iter().partition(|(name, _)| secret(name));
+    let (secrets, mut given) = stored.secrets_of(request.inputs.clone());
     let resolution = |decision, content| Resolution {
         approval: pending.approval.clone(),
         hash: pending.hash.clone(),

@@ -1,6 +1,6 @@
 //! Starting a run.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -8,10 +8,13 @@ use taffrail_engine::{
     Job, for_command,
     playbook::{Playbook, resolve_inputs},
 };
-use taffrail_mcp_core::{Event, RunId, RunStart, ThreadId, Usage};
+use taffrail_mcp_core::{RunId, ThreadId, Usage};
 use taffrail_relay::{Claim, RelayError};
 
-use crate::{RunsError, Service, host, ids};
+use crate::{
+    RunsError, Service, ids,
+    live::{Held, LiveLock},
+};
 
 /// What a run does.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,9 +75,9 @@ pub struct Started {
 }
 
 impl Service {
-    /// Starts a run and returns when its first record is durable. The run goes on whether or not anybody waits.
+    /// Starts a run and returns when its first records, up to its first checkpoint, are durable. The run goes on whether or not anybody waits.
     ///
-    /// The future should be driven to its end: dropped after the first record is stored, it leaves a run that the next
+    /// The future should be driven to its end: dropped after the first records are stored, it leaves a run that the next
     /// look finds `interrupted`.
     ///
     /// # Errors
@@ -88,22 +91,11 @@ impl Service {
             .map_err(|errors| RunsError::Inputs { playbook: playbook.name.clone(), errors })?;
         let run = run.map_or_else(ids::run, Ok)?;
         let thread = thread.unwrap_or_else(|| run.clone().into());
-        let lock = self.lock(&run)?.ok_or_else(|| RunsError::WrongState {
+        let lock = self.lock(&run).await?.ok_or_else(|| RunsError::WrongState {
             run: run.clone(),
             status: taffrail_mcp_core::RunStatus::Running,
             help: "give the new run another id",
         })?;
-        let start = RunStart {
-            machine: playbook.name.clone(),
-            depth: 0,
-            entry: playbook.states.get(playbook.entry).map(|state| state.name.clone()).unwrap_or_default(),
-            resumed: false,
-        };
-        let claim = key.as_ref().map(|key| key.claim(&run));
-        match self.inner.relay.commit(&thread, &run, &[Event::from(start)], claim).await {
-            Err(RelayError::Claimed { value }) if key.is_some() => return self.earlier(&value, key).await,
-            committed => committed?,
-        };
         let publisher = self.inner.relay.publisher(&thread, &run).await?;
         let cancels = self.cancels();
         let job = Job {
@@ -113,14 +105,19 @@ impl Service {
             cwd: cwd.unwrap_or_else(|| self.inner.config.cwd.clone()),
             env,
             usage: Usage::default(),
-            sink: host::sink(&publisher),
+            sink: Arc::new(publisher.clone()),
             cancel: cancels.0.clone(),
             shutdown: cancels.1.clone(),
             ids: id_source(&run),
         };
         let engine = self.inner.engine.clone();
         let ready = tokio::task::spawn_blocking(move || engine.prepare(&playbook, job)).await;
-        let ready = ready.map_err(|_| RunsError::Closing)?;
+        let mut ready = ready.map_err(|_| RunsError::Closing)?;
+        let claim = key.as_ref().map(|key| key.claim(&run));
+        match self.inner.relay.commit(&thread, &run, ready.opening(), claim).await {
+            Err(RelayError::Claimed { value }) if key.is_some() => return self.earlier(&value, key).await,
+            committed => committed?,
+        };
         self.host(ready, publisher, cancels, lock).await?;
         Ok(Started { run, thread, existing: false })
     }
@@ -138,12 +135,20 @@ impl Service {
         }
     }
 
-    pub(crate) fn lock(&self, run: &RunId) -> Result<Option<crate::live::LiveLock>, RunsError> {
-        self.inner.live.lock(run).map_err(|source| RunsError::Folder {
-            action: "lock a run in",
-            path: self.inner.config.layout.live(),
-            source: Arc::new(source),
-        })
+    /// Locks a run in order to host it; `None` when it is hosted.
+    pub(crate) async fn lock(&self, run: &RunId) -> Result<Option<LiveLock>, RunsError> {
+        loop {
+            match self.inner.live.lock(run).map_err(|error| self.cannot_lock(error))? {
+                Held::Free(lock) => return Ok(Some(lock)),
+                Held::ByHost => return Ok(None),
+                // Who looks has it for the time of two accesses to the store.
+                Held::ByLookers => tokio::time::sleep(Duration::from_millis(1)).await,
+            }
+        }
+    }
+
+    pub(crate) fn cannot_lock(&self, source: std::io::Error) -> RunsError {
+        RunsError::Folder { action: "lock a run in", path: self.inner.config.layout.live(), source: Arc::new(source) }
     }
 
     /// The run that an idempotency key started before.

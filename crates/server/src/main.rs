@@ -72,6 +72,7 @@ fn usage_or_failure(error: &anyhow::Error) -> u8 {
         }
         Some(RunsError::Relay(taffrail_relay::RelayError::BadPattern { .. })) => exit::USAGE,
         Some(RunsError::Relay(taffrail_relay::RelayError::CursorAhead { .. })) => exit::USAGE,
+        Some(RunsError::Resume(error)) if error.is_about_what_was_given() => exit::USAGE,
         _ if error.is::<commands::Usage>() => exit::USAGE,
         _ => exit::HALT,
     }

@@ -86,9 +86,8 @@ impl Backend for ServiceBackend {
         Box::pin(async move {
             let ResumeRun { run, checkpoint, inputs } = request;
             let actor = self.actor.to_string();
-            let fold = self.service.resume(Resume { run, checkpoint, inputs, actor, human: false }).await?;
-            // Its last record is the `run-start` of this resume.
-            Ok(RunHandle { run: fold.run.to_string(), after: fold.last.0.saturating_sub(1) })
+            let resumed = self.service.resume(Resume { run, checkpoint, inputs, actor, human: false }).await?;
+            Ok(RunHandle { run: resumed.run.to_string(), after: resumed.after.0 })
         })
     }
 

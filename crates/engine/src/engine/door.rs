@@ -38,6 +38,11 @@ impl Door {
         Self { sink, closed: AtomicBool::new(false), lines, bytes, clipped_lines, clipped_bytes }
     }
 
+    /// Lets nothing more out: the last event found its way by itself.
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
     /// What has been counted, added to what an earlier session used.
     pub(super) fn add_to(&self, used: Reading) -> Reading {
         let sum = |used: u64, more: &AtomicU64| used.saturating_add(more.load(Ordering::Relaxed));

@@ -3,7 +3,7 @@
 use std::{any::Any, future, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
-use taffrail_mcp_core::EventSink;
+use taffrail_mcp_core::{Event, EventSink};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until},
@@ -17,6 +17,42 @@ use crate::{
 
 /// Effects carried out before other tasks of the runtime get a turn: a playbook may loop without ever waiting.
 const EFFECTS_PER_TURN: u32 = 128;
+
+/// How a run begins, where somebody took that out before it was driven.
+#[derive(Default)]
+pub(super) struct Opening {
+    /// What was taken.
+    events: Vec<Event>,
+    /// What comes next, when it is no event.
+    next: Option<Effect>,
+}
+
+impl Opening {
+    /// Polls the machine up to its first checkpoint, or to the end of the run.
+    pub(super) fn take(machine: &mut Machine, used: &Reading) -> Self {
+        let mut opening = Self::default();
+        while opening.next.is_none() && !opening.events.last().is_some_and(is_enough) {
+            match machine.poll(used) {
+                Some(Effect::Emit(event)) => opening.events.push(event),
+                next @ Some(_) => opening.next = next,
+                None => break,
+            }
+        }
+        opening
+    }
+
+    pub(super) fn events(&self) -> &[Event] {
+        &self.events
+    }
+}
+
+fn is_enough(event: &Event) -> bool {
+    matches!(event, Event::Checkpoint(_)) || is_last(event)
+}
+
+fn is_last(event: &Event) -> bool {
+    matches!(event, Event::RunFinished(end) if end.depth == 0)
+}
 
 pub(super) struct Session {
     machine: Machine,
@@ -60,22 +96,29 @@ impl Session {
     }
 
     /// Drives the machine to its end, through anything.
-    pub(super) async fn drive(mut self, name: String) -> Ended {
+    pub(super) async fn drive(mut self, name: String, opening: Opening) -> Ended {
         let mut outlet = Outlet::new(self.sink(), name);
-        match AssertUnwindSafe(self.run(&mut outlet)).catch_unwind().await {
+        let Opening { events, next } = opening;
+        for event in &events {
+            outlet.note(event);
+        }
+        if events.last().is_some_and(is_last) {
+            self.door.close();
+        }
+        match AssertUnwindSafe(self.run(&mut outlet, next)).catch_unwind().await {
             Ok(ended) => ended,
             Err(panic) => outlet.fail(text_of(&*panic)),
         }
     }
 
-    async fn run(&mut self, outlet: &mut Outlet) -> Ended {
+    async fn run(&mut self, outlet: &mut Outlet, mut next: Option<Effect>) -> Ended {
         let mut turn = 0;
         loop {
             // A process that was cancelled must not look like one that ended by itself, so this comes before its fact.
             self.look_for_stop();
             let reading = self.reading();
             outlet.note_usage(reading.usage(0));
-            match self.machine.poll(&reading) {
+            match next.take().or_else(|| self.machine.poll(&reading)) {
                 Some(Effect::Emit(event)) => outlet.emit(event),
                 Some(Effect::Run(task)) => self.launch(*task),
                 Some(Effect::EndTasks) => self.end_tasks.cancel(),

@@ -25,14 +25,19 @@ impl Outlet {
         if self.ended {
             return;
         }
-        match &event {
-            Event::StateStart(start) => self.usage.steps = start.step,
-            Event::RunFinished(end) if end.depth == 0 => self.ended = true,
-            _ => {}
-        }
+        self.note(&event);
         // A sink must not panic. One that does is not let into the run's fate: observers cannot hurt it.
         if catch_unwind(AssertUnwindSafe(|| self.sink.emit(event))).is_err() {
             tracing::error!(playbook = self.name, "the event sink panicked; an event is lost");
+        }
+    }
+
+    /// Takes note of an event that found its way by itself.
+    pub(super) fn note(&mut self, event: &Event) {
+        match event {
+            Event::StateStart(start) => self.usage.steps = start.step,
+            Event::RunFinished(end) if end.depth == 0 => self.ended = true,
+            _ => {}
         }
     }
 

@@ -97,3 +97,13 @@ pub enum ResumeError {
         problems: Vec<String>,
     },
 }
+
+impl ResumeError {
+    /// Whether another answer, or other inputs, would do.
+    pub const fn is_about_what_was_given(&self) -> bool {
+        matches!(
+            self,
+            Self::SecretsNeeded { .. } | Self::InputFixed { .. } | Self::Inputs { .. } | Self::InvalidAnswer { .. }
+        )
+    }
+}

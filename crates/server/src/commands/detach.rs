@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, OpenOptions},
-    io::{self, Write},
+    io::{self, BufRead, BufReader, Write},
     os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     process::{Command, Stdio},
     time::Duration,
@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use taffrail_mcp_core::RunId;
-use taffrail_runs::{RunsError, Service};
+use taffrail_runs::Service;
 use uuid::Uuid;
 
 use super::print_json;
@@ -29,28 +29,36 @@ pub(crate) async fn run(common: &cli::Common, service: &Service, json: bool) -> 
     let host = format!("--host={run}");
     let args = std::env::args_os().skip(1).map(|arg| if arg == "--detach" { host.clone().into() } else { arg });
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().context("cannot start a process for the run")?;
-    let deadline = tokio::time::Instant::now() + START_TIME;
-    let snapshot = loop {
-        match service.snapshot(&run).await {
-            Err(RunsError::NoRun { .. }) => {}
-            snapshot => break snapshot?,
-        }
-        if let Some(status) = child.try_wait()? {
-            let said = fs::read_to_string(&log_path).unwrap_or_default();
-            bail!("the run's process ended at once ({status}): {}", said.trim());
-        }
-        if tokio::time::Instant::now() > deadline {
-            bail!("the run has not begun within {START_TIME:?}; see {}", log_path.display());
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    let stdout = child.stdout.take().context("cannot hear the run's process")?;
+    let told = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).map(|_| line)
+    });
+    let Ok(told) = tokio::time::timeout(START_TIME, told).await else {
+        bail!("the run has not begun within {START_TIME:?}; see {}", log_path.display());
     };
+    let told = told??;
+    if told.is_empty() {
+        let status = child.wait()?;
+        let said = fs::read_to_string(&log_path).unwrap_or_default();
+        bail!("the run's process ended at once ({status}): {}", said.trim());
+    }
+    // With an idempotency key it may be one that was started before.
+    let run = RunId::new(told.trim())?;
     match json {
-        true => print_json(&snapshot)?,
+        true => print_json(&service.snapshot(&run).await?)?,
         false => writeln!(io::stdout(), "{run}")?,
     }
     Ok(exit::DONE)
+}
+
+/// Tells the process that waits for it which run this is.
+pub(crate) fn tell(run: &RunId) {
+    // It may have been killed meanwhile, which changes nothing for the run.
+    let mut stdout = io::stdout();
+    let _ = writeln!(stdout, "{run}").and_then(|()| stdout.flush());
 }
 
 /// The hosting process has a session of its own, so that no terminal's end reaches it.

@@ -1,14 +1,10 @@
 //! `taffrail gc`.
 
-use std::{
-    collections::BTreeSet,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use anyhow::Result;
 use serde::Serialize;
-use taffrail_mcp_core::{RunId, RunStatus};
-use taffrail_relay::{ListRuns, Retention, sweep};
+use taffrail_relay::{Retention, sweep};
 
 use super::print_json;
 use crate::{cli, context, exit};
@@ -42,13 +38,7 @@ pub(crate) async fn gc(common: &cli::Common, args: cli::Gc) -> Result<u8> {
         spool_bytes: 0,
     };
     if !dry_run {
-        let running = ListRuns {
-            status: vec![RunStatus::Running, RunStatus::Suspended],
-            limit: usize::MAX,
-            ..ListRuns::default()
-        };
-        let live: BTreeSet<RunId> = service.relay().runs(running).await?.into_iter().map(|fold| fold.run).collect();
-        let spool = service.spools().sweep(move |run| live.contains(run)).await?;
+        let spool = service.sweep_spool().await?;
         (removed.spool_files, removed.spool_bytes) = (spool.files, spool.bytes);
     }
     if json {

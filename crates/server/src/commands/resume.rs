@@ -1,8 +1,8 @@
 //! `taffrail resume` and `approve`.
 
 use anyhow::Result;
-use serde_json::{Map, Value};
-use taffrail_mcp_core::{Decision, RunFold, RunId, Seq};
+use serde_json::Value;
+use taffrail_mcp_core::{Decision, RunId};
 use taffrail_runs::{Approve, Resume, RunsError, Service};
 
 use super::{
@@ -32,15 +32,9 @@ pub(crate) async fn approve(common: &cli::Common, args: cli::Approve) -> Result<
     let cli::Approve { run, reject, hash, decide_only, inputs, json } = args;
     let service = if decide_only { context::open(common)? } else { context::open_host(common)? };
     let schema = pending_schema(&service, &run).await?;
-    let given = inputs::by_schema(schema.as_ref(), &inputs.inputs);
-    // What the question does not ask for is a secret input, given again.
-    let asked = |key: &str| {
-        schema.as_ref().and_then(|schema| schema.get("properties")).is_some_and(|all| all.get(key).is_some())
-    };
-    let (answer, secrets): (Map<_, _>, Map<_, _>) = given.into_iter().partition(|(key, _)| asked(key));
+    let inputs = inputs::by_schema(schema.as_ref(), &inputs.inputs);
     let id = RunId::new(&run).map_err(|_| RunsError::NoRun { run: run.clone() })?;
     let decision = if reject { Decision::Reject } else { Decision::Approve };
-    let content = schema.is_some().then_some(Value::Object(answer)).filter(|_| !reject);
     let actor = context::actor();
     let request = Approve {
         run: id.clone(),
@@ -48,8 +42,8 @@ pub(crate) async fn approve(common: &cli::Common, args: cli::Approve) -> Result<
         decision,
         hash,
         seen_seq: None,
-        content,
-        secrets: secrets.clone(),
+        content: None,
+        inputs: inputs.clone(),
         actor: actor.clone(),
     };
     service.approve(request).await?;
@@ -57,14 +51,13 @@ pub(crate) async fn approve(common: &cli::Common, args: cli::Approve) -> Result<
         look::show(&service.snapshot(&id).await?, json)?;
         return Ok(exit::DONE);
     }
-    go_on(&service, Resume { run: Some(run), checkpoint: None, inputs: secrets, actor, human: true }, json).await
+    go_on(&service, Resume { run: Some(run), checkpoint: None, inputs, actor, human: true }, json).await
 }
 
 async fn go_on(service: &Service, request: Resume, json: bool) -> Result<u8> {
-    let fold: RunFold = service.resume(request).await?;
+    let resumed = service.resume(request).await?;
     let show = if json { Show::Json } else { Show::People };
-    // Its last record is the `run-start` that goes on.
-    let fold = watch(service, &fold.run, Seq(fold.last.0.saturating_sub(1)), show).await?;
+    let fold = watch(service, &resumed.run, resumed.after, show).await?;
     service.close().await;
     Ok(exit::of_run(fold.status))
 }

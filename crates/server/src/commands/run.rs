@@ -32,6 +32,12 @@ pub(crate) async fn run(common: &cli::Common, args: cli::Run) -> Result<u8> {
         ..Start::new(Work::Playbook { name: playbook, paths: true })
     };
     let started = service.start(start).await?;
+    if host.is_some() {
+        detach::tell(&started.run);
+        if started.existing {
+            return Ok(exit::DONE);
+        }
+    }
     let show = match (json, host.is_some()) {
         (_, true) => Show::Nothing,
         (true, _) => Show::Json,

@@ -93,7 +93,10 @@ impl Proc {
     #[track_caller]
     pub(crate) fn record(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let line = self.line().unwrap_or_else(|| panic!("no such record in {:#?}", self.seen));
+            let Some(line) = self.line() else {
+                let _ = self.child.kill();
+                panic!("no such record in {:#?}\n{}", self.seen, self.stderr.take().unwrap().join().unwrap());
+            };
             let record: Value = serde_json::from_str(&line).unwrap();
             if wanted(&record) {
                 return record;

@@ -217,9 +217,9 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a run from the index, with its claims. Its records stay until trimmed.
     fn forget(&self, run: RunId) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// A number that grows, at most [`Store::CHANGE_DELAY`] late, after another process may have appended. It may grow
-    /// for nothing; it must grow once after the watching of the store begins (with the first receiver, say), for what
-    /// was appended meanwhile.
+    /// A number that grows, at most `<dyn Store>::CHANGE_DELAY` late, after another process may have appended. It may
+    /// grow for nothing; it must grow once after the watching of the store begins (with the first receiver, say), for
+    /// what was appended meanwhile.
     fn changes(&self) -> watch::Receiver<u64>;
 }
 

@@ -33,13 +33,9 @@ pub(crate) fn open_host(common: &Common) -> Result<Service> {
         GuardCommand { program, args: vec!["process-guard".into()] }.install();
     }
     let service = open(common)?;
-    let recovering = service.clone();
-    // Runs that a crash left and torn spool files: nobody has to wait for that.
-    tokio::spawn(async move {
-        if let Err(error) = recovering.recover().await {
-            tracing::warn!(%error, "could not look after runs that a crash left");
-        }
-    });
+    let tended = service.clone();
+    // Nobody has to wait for that.
+    tokio::spawn(async move { tended.tend().await });
     Ok(service)
 }
 

@@ -29,7 +29,7 @@ impl Question {
                 };
                 (&spec.message, None, by)
             }
-            Action::Ask(spec) => (&spec.message, Some(Value::Object(spec.schema.clone())), Approver::Human),
+            Action::Ask(spec) => (&spec.message, Some(Value::Object(spec.schema.clone())), Approver::Agent),
             Action::Process(_) | Action::Call(_) => return None,
         };
         let message = message.render(scope).map_err(|error| error.to_string());

@@ -48,7 +48,7 @@ fn a_run_waits_and_goes_on() {
     state-done gate=approval.decision == "approve" machine=release output={"decision":"approve"} policy=ok state=agree step=2 to=region
     checkpoint checkpoint=id-5 state=region step=2
     state-start kind=ask machine=release state=region step=3
-    approval-requested approval=id-4 by=human message=Which region? schema={"properties":{"region":{"enum":["eu","us"],"type":"string"}},"required":["region"],"type":"object"} state=region
+    approval-requested approval=id-4 by=agent message=Which region? schema={"properties":{"region":{"enum":["eu","us"],"type":"string"}},"required":["region"],"type":"object"} state=region
     run-finished at=region machine=release status=suspended
     ---
     run-start entry=region machine=release resumed=true
@@ -119,7 +119,7 @@ fn a_resume_without_a_decision_asks_again_under_the_same_id() {
     state-done gate=approval.decision == "approve" machine=release output={"decision":"approve"} policy=ok state=agree step=2 to=region
     checkpoint checkpoint=id-6 state=region step=2
     state-start kind=ask machine=release state=region step=3
-    approval-requested approval=id-5 by=human message=Which region? schema={"properties":{"region":{"enum":["eu","us"],"type":"string"}},"required":["region"],"type":"object"} state=region
+    approval-requested approval=id-5 by=agent message=Which region? schema={"properties":{"region":{"enum":["eu","us"],"type":"string"}},"required":["region"],"type":"object"} state=region
     run-finished at=region machine=release status=suspended
     "#);
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use taffrail_mcp_core::{RunStatus, Seq, ThreadId, Timestamp};
+use taffrail_mcp_core::{RunId, RunStatus, Seq, ThreadId, Timestamp};
 
 use crate::{ListRuns, Relay, RelayError, ThreadUsage, Trimmed};
 
@@ -22,6 +22,8 @@ pub struct Retention {
 pub struct Cut {
     /// The log.
     pub thread: ThreadId,
+    /// Its first record.
+    pub first: Seq,
     /// Records up to this one go.
     pub through: Seq,
     /// Disk it takes now.
@@ -40,7 +42,7 @@ impl Retention {
             let through = Seq(usage.extent.head.0.saturating_sub(self.keep_records));
             if (too_old || too_much) && !busy.contains(&usage.thread) && through >= usage.extent.first {
                 total = total.saturating_sub(usage.stored_bytes);
-                cuts.push(Cut { thread: usage.thread.clone(), through, stored_bytes: usage.stored_bytes });
+                cuts.push(Cut { thread: usage.thread.clone(), first: usage.extent.first, through, stored_bytes: usage.stored_bytes });
             }
         }
         cuts
@@ -48,13 +50,13 @@ impl Retention {
 }
 
 /// What a sweep did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
     /// Threads that were cut.
     pub threads: u64,
     /// Runs that left the index, because none of their records is left.
-    pub runs: u64,
-    /// Records and bytes removed.
+    pub runs: Vec<RunId>,
+    /// Records and bytes removed. A dry run tells the most that can go: a store may remove whole blocks only.
     pub trimmed: Trimmed,
 }
 
@@ -70,20 +72,21 @@ pub async fn sweep(relay: &Relay, retention: &Retention, dry_run: bool) -> Resul
     let mut swept = Swept::default();
     for cut in retention.plan(&threads, &busy, crate::clock::now()) {
         swept.threads += 1;
+        let of_thread = ListRuns { thread: Some(cut.thread.clone()), limit: usize::MAX, ..ListRuns::default() };
+        let runs = relay.runs(of_thread).await?;
         if dry_run {
             swept.trimmed.bytes += cut.stored_bytes;
+            swept.trimmed.records += cut.through.0.saturating_sub(cut.first.0) + 1;
+            swept.runs.extend(runs.into_iter().filter(|fold| fold.last <= cut.through).map(|fold| fold.run));
             continue;
         }
         let trimmed = relay.store().trim(cut.thread.clone(), cut.through).await?;
         swept.trimmed.records += trimmed.records;
         swept.trimmed.bytes += trimmed.bytes;
         let first = relay.extent(&cut.thread).await?.first;
-        let of_thread = ListRuns { thread: Some(cut.thread), limit: usize::MAX, ..ListRuns::default() };
-        for fold in relay.runs(of_thread).await? {
-            if fold.last < first {
-                relay.store().forget(fold.run).await?;
-                swept.runs += 1;
-            }
+        for fold in runs.into_iter().filter(|fold| fold.last < first) {
+            relay.store().forget(fold.run.clone()).await?;
+            swept.runs.push(fold.run);
         }
     }
     Ok(swept)

@@ -1,10 +1,16 @@
 //! `taffrail gc`.
 
-use std::io::{self, Write};
+use std::{
+    collections::BTreeSet,
+    io::{self, Write},
+};
 
 use anyhow::Result;
 use serde::Serialize;
+use taffrail_mcp_core::RunId;
 use taffrail_relay::{Retention, sweep};
+use taffrail_runs::Service;
+use taffrail_spool::SpoolError;
 
 use super::print_json;
 use crate::{cli, context, exit};
@@ -31,15 +37,17 @@ pub(crate) async fn gc(common: &cli::Common, args: cli::Gc) -> Result<u8> {
     let mut removed = Removed {
         dry_run,
         threads: swept.threads,
-        runs: swept.runs,
+        runs: swept.runs.len() as u64,
         records: swept.trimmed.records,
         bytes: swept.trimmed.bytes,
         spool_files: 0,
         spool_bytes: 0,
     };
     if !dry_run {
-        let spool = service.sweep_spool().await?;
-        (removed.spool_files, removed.spool_bytes) = (spool.files, spool.bytes);
+        let gone = remove_spools(&service, swept.runs).await?;
+        let swept = service.sweep_spool().await?;
+        removed.spool_files = gone.files + swept.files;
+        removed.spool_bytes = gone.bytes + swept.bytes;
     }
     if json {
         print_json(&removed)?;
@@ -57,4 +65,26 @@ pub(crate) async fn gc(common: &cli::Common, args: cli::Gc) -> Result<u8> {
         )?;
     }
     Ok(exit::DONE)
+}
+
+/// The files of runs that nobody can ask for any more.
+async fn remove_spools(service: &Service, runs: Vec<RunId>) -> Result<taffrail_spool::Swept> {
+    let folder = service.config().layout.spool();
+    let runs: BTreeSet<RunId> = runs.into_iter().collect();
+    let removed = tokio::task::spawn_blocking(move || {
+        let mut swept = taffrail_spool::Swept::default();
+        for listed in taffrail_spool::list(&folder)?.into_iter().filter(|listed| runs.contains(&listed.run)) {
+            match taffrail_spool::remove(&folder, &listed.run) {
+                Ok(files) => {
+                    swept.files += files as u64;
+                    swept.bytes += listed.bytes;
+                }
+                // Its process is just ending; the limit of age gets it.
+                Err(SpoolError::Busy { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(swept)
+    });
+    Ok(removed.await??)
 }

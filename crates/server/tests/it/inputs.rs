@@ -29,12 +29,12 @@ fn refused(world: &World, code: i32, args: &[&str]) -> String {
 fn a_wrong_input_is_named_with_the_fix() {
     let world = World::new();
     let check = |args: &[&str]| refused(&world, 2, &[&["run", "typed"], args].concat());
-    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "cuont=2"]), @"");
-    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "count=two"]), @"");
-    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "loud=maybe"]), @"");
-    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "map=[1]"]), @"");
-    insta::assert_snapshot!(check(&[]), @"");
-    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "word=y"]), @"");
+    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "cuont=2"]), @"taffrail: playbook typed: unknown input `cuont`; did you mean `count`?");
+    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "count=two"]), @"taffrail: input `count` must be a whole number, not what was given");
+    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "loud=maybe"]), @"taffrail: input `loud` must be `true` or `false`, not what was given");
+    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "map=[1]"]), @"taffrail: input `map` must be an object, not what was given");
+    insta::assert_snapshot!(check(&[]), @"taffrail: playbook typed: input `word` is required: a string");
+    insta::assert_snapshot!(check(&["-i", "word=x", "-i", "word=y"]), @"taffrail: input word is given twice");
     let done = refused(&world, 2, &["run", "typed", "-i", "word"]);
     assert!(done.contains("expected KEY=VALUE"), "{done}");
 }
@@ -42,9 +42,9 @@ fn a_wrong_input_is_named_with_the_fix() {
 #[test]
 fn an_unknown_playbook_leads_to_the_right_name() {
     let world = World::new();
-    insta::assert_snapshot!(refused(&world, 4, &["run", "smal"]), @"");
-    insta::assert_snapshot!(refused(&world, 4, &["run", "./nowhere.yaml"]), @"");
-    insta::assert_snapshot!(refused(&world, 2, &["run", "No Name"]), @"");
+    insta::assert_snapshot!(refused(&world, 4, &["run", "smal"]), @"taffrail: no playbook `smal` in [playbooks]; did you mean `small`?");
+    insta::assert_snapshot!(refused(&world, 4, &["run", "./nowhere.yaml"]), @"taffrail: cannot read ./nowhere.yaml: No such file or directory (os error 2)");
+    insta::assert_snapshot!(refused(&world, 2, &["run", "No Name"]), @"taffrail: `No Name` is not the name of a playbook: names are kebab-case, such as `deploy-one`");
 }
 
 #[test]
@@ -54,9 +54,14 @@ fn a_broken_playbook_is_told_with_its_place() {
     let path = world.write("broken.yaml", broken);
     let said = refused(&world, 2, &["run", path.to_str().unwrap()]);
     assert!(said.contains("[work]/broken.yaml:5:5") && said.contains("timeout"), "{said}");
-    insta::assert_snapshot!(said, @"");
+    insta::assert_snapshot!(said, @r"
+    taffrail: [work]/broken.yaml:5:5: error: unknown key `tiemout` in state `one`
+      help: did you mean `timeout`?
+    [work]/broken.yaml:9:17: error: bad condition: mismatched end of text (at character 13)
+      help: conditions are CEL, such as `exit.code == 0`, or `otherwise`
+    ");
     let path = world.write("no-yaml.yaml", "playbook: [\n");
-    insta::assert_snapshot!(refused(&world, 2, &["run", path.to_str().unwrap()]), @"");
+    insta::assert_snapshot!(refused(&world, 2, &["run", path.to_str().unwrap()]), @"taffrail: [work]/no-yaml.yaml:2:1: error: not YAML: while parsing a node, did not find expected node content");
 }
 
 #[test]

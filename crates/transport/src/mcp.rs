@@ -18,4 +18,7 @@ mod tables;
 mod tools;
 mod window;
 
-pub use self::server::{McpConfig, McpServer};
+pub use self::{
+    server::{McpConfig, McpServer},
+    tools::tool_list,
+};

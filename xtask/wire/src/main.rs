@@ -13,15 +13,18 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 use taffrail_engine::playbook::playbook_schema;
 use taffrail_mcp_core::{gap_schema, page_schema, record_schema, snapshot_schema};
+use taffrail_transport::mcp::tool_list;
 
 fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the workspace is two folders up")?;
-    let schemas: [(&str, Value); 5] = [
+    let schemas: [(&str, Value); 6] = [
         ("gap", gap_schema()),
         ("page", page_schema()),
         ("playbook", playbook_schema()),
         ("record", record_schema()),
         ("snapshot", snapshot_schema()),
+        // Not a schema, but the list of tools, whose arguments and results have one each.
+        ("tools", tool_list()),
     ];
     let mut files = BTreeMap::new();
     for (name, schema) in &schemas {

@@ -8,6 +8,7 @@ use taffrail_mcp_core::{
     Event, Id, MAX_LINE_BYTES, PREVIEW_CHARS, Policy, Reason, RunKind, Timestamp, WIRE_VERSION, gap_schema,
     page_schema, record_schema, snapshot_schema,
 };
+use taffrail_transport::mcp::tool_list;
 
 use crate::table::fields;
 
@@ -70,8 +71,24 @@ pub(crate) fn render(samples: &Samples) -> Result<String> {
     out.push_str("\nWhat it waits for (`approval`):\n\n");
     let waiting = samples.get("snapshot.suspended").context("there is no snapshot of a suspended run")?;
     out.push_str(&fields(pending(&snapshot_schema()["properties"]["approval"]), &[], waiting));
+    tools(&mut out, &tool_list())?;
     out.push_str(&limits());
     Ok(out)
+}
+
+/// The MCP tools and their arguments. What they answer is in `tools.json`.
+fn tools(out: &mut String, tools: &Value) -> Result<()> {
+    out.push_str("\n## MCP tools\n\nWith the schemas of their results: [tools](schema/tools.json).\n");
+    for tool in tools.as_array().context("the list of tools is no list")? {
+        let name = tool["name"].as_str().context("a tool has no name")?;
+        let description = tool["description"].as_str().unwrap_or_default();
+        out.push_str(&format!("\n### `{name}`\n\n{description}\n\n"));
+        // What is required comes first.
+        let required = tool["inputSchema"]["required"].as_array().into_iter().flatten();
+        let first: String = required.map(|name| format!("{name}:")).collect();
+        out.push_str(&fields(&tool["inputSchema"], &[], &first));
+    }
+    Ok(())
 }
 
 /// The object inside "this or null".

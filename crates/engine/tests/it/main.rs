@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
+mod docs;
 mod machine;
 mod process;

@@ -38,18 +38,21 @@ impl Ring {
         self.head
     }
 
-    /// Takes in blocks that have become durable.
+    /// Takes in consecutive blocks that have become durable. The ring's last block ends at the head, always.
     pub(crate) fn push(&mut self, blocks: &[Block]) {
-        for block in blocks {
-            if block.first != self.head.next() {
-                // Another process wrote in between: readers find that in the store.
-                self.blocks.clear();
-                self.bytes = 0;
-            }
-            self.head = self.head.max(block.last());
-            self.bytes += block.bytes.len();
-            self.blocks.push_back(block.clone());
+        let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else { return };
+        if last.last() < self.head {
+            // Another process wrote after them, and that was learned first: readers find them in the store.
+            return;
         }
+        if first.first != self.head.next() {
+            // Another process wrote in between: readers find that in the store.
+            self.blocks.clear();
+            self.bytes = 0;
+        }
+        self.head = last.last();
+        self.bytes += blocks.iter().map(|block| block.bytes.len()).sum::<usize>();
+        self.blocks.extend(blocks.iter().cloned());
         while self.bytes > self.max_bytes
             && let Some(old) = self.blocks.pop_front()
         {
@@ -121,6 +124,23 @@ mod tests {
         assert_eq!(seen(ring.step(Seq(6), 100)), [7, 8]);
         assert_eq!(seen(ring.step(Seq(7), 100)), [8]);
         assert_eq!(seen(ring.step(Seq(4), 1)), [5, 6, 7], "at least one block");
+    }
+
+    /// Between the commit of a block and its way into the ring, a reader may learn of what another process wrote after.
+    #[test]
+    fn blocks_that_come_late_leave_no_hole() {
+        let mut ring = Ring::new(Seq(9), 1000);
+        ring.advance(Seq(11));
+        ring.push(&[block(10, 1)]);
+        assert_eq!(ring.step(Seq(9), 100), Step::Store(Seq(11)));
+        assert_eq!(ring.step(Seq(10), 100), Step::Store(Seq(11)));
+        ring.push(&[block(12, 1)]);
+        assert_eq!(ring.step(Seq(9), 100), Step::Store(Seq(12)));
+        assert_eq!(seen(ring.step(Seq(11), 100)), [12]);
+        // Learned from the store, but written here: the ring has them.
+        ring.advance(Seq(15));
+        ring.push(&[block(13, 1), block(14, 2)]);
+        assert_eq!(seen(ring.step(Seq(12), 100)), [13, 14, 15]);
     }
 
     #[test]

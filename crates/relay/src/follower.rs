@@ -148,9 +148,7 @@ impl Follower {
     /// Waits until the thread may have grown, here or in another process.
     async fn wait(&mut self) -> Result<(), RelayError> {
         let seen = *self.changes.borrow_and_update();
-        if self.hot.first_to_see(seen) {
-            let extent = self.store.0.extent(self.hot.thread.clone()).await?;
-            self.hot.advance(extent.head);
+        if !self.hot.look(&*self.store.0, seen).await? {
             return Ok(());
         }
         tokio::select! {

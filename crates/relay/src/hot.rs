@@ -12,7 +12,7 @@ use taffrail_mcp_core::{RunFold, RunId, Seq, ThreadId, Timestamp};
 use tokio::sync::{Notify, watch};
 
 use crate::{
-    Config, RelayError, StoreError,
+    Config, RelayError, Store, StoreError,
     ring::Ring,
     sequencer::{Handover, Numbering, Pending},
 };
@@ -33,8 +33,10 @@ pub(crate) struct Hot {
     head: watch::Sender<Seq>,
     durable: watch::Sender<u64>,
     numbering: Mutex<Numbering>,
+    turn: tokio::sync::Mutex<()>,
     /// The last change of the store, as its number, that was looked into for this thread.
-    checked: AtomicU64,
+    looked: AtomicU64,
+    looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -60,13 +62,10 @@ impl Hot {
             head: watch::Sender::new(head),
             durable: watch::Sender::new(0),
             numbering: Mutex::new(numbering),
-            checked: AtomicU64::new(0),
+            turn: tokio::sync::Mutex::default(),
+            looked: AtomicU64::new(0),
+            looking: tokio::sync::Mutex::default(),
         }
-    }
-
-    /// Sets what a run is like before this process writes to it. A run already known here keeps what it has.
-    pub(crate) fn know(&self, fold: RunFold) {
-        lock(&self.numbering).folds.entry(fold.run.clone()).or_insert(fold);
     }
 
     /// Accepts events whatever is pending, up to the cap of `emit`. Returns whether the writer must be told.
@@ -111,22 +110,46 @@ impl Hot {
         (taken, incoming.queued)
     }
 
-    /// The writer's numbering.
+    /// Held from the reading of the numbering until what was numbered is stored, so that the writer and a commit beside
+    /// it do not number the same positions. Only a matter of fairness: the store refuses the second.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// The writer's numbering. Its folds are those of runs that it writes for; the index of the store has the others.
     pub(crate) fn numbering(&self) -> MutexGuard<'_, Numbering> {
         lock(&self.numbering)
     }
 
     /// What the writer took is durable: shows it to readers, and makes room.
     pub(crate) fn written(&self, taken: &Pending, blocks: &[crate::Block]) {
+        self.show(blocks);
+        lock(&self.incoming).held -= taken.bytes();
+        self.durable.send_modify(|durable| *durable += taken.count());
+        self.room.notify_waiters();
+    }
+
+    /// Shows readers what has become durable.
+    pub(crate) fn show(&self, blocks: &[crate::Block]) {
         let head = {
             let mut ring = lock(&self.ring);
             ring.push(blocks);
             ring.head()
         };
         self.head.send_replace(head);
-        lock(&self.incoming).held -= taken.bytes();
-        self.durable.send_modify(|durable| *durable += taken.count());
-        self.room.notify_waiters();
+    }
+
+    /// A commit beside the writer has stored these blocks of a run, numbered after `expected`.
+    pub(crate) fn committed(&self, after: &Numbering, expected: Seq, run: &RunId, blocks: &[crate::Block]) {
+        let mut numbering = lock(&self.numbering);
+        numbering.ts = numbering.ts.max(after.ts);
+        // Else the writer's next append is a conflict, which sets it right.
+        if numbering.head == expected {
+            numbering.head = after.head;
+            numbering.folds.remove(run);
+        }
+        drop(numbering);
+        self.show(blocks);
     }
 
     /// Another process has written up to `head`.
@@ -151,9 +174,20 @@ impl Hot {
         self.head.subscribe()
     }
 
-    /// Whether the store's change `number` is news to this thread: true for one caller only.
-    pub(crate) fn first_to_see(&self, number: u64) -> bool {
-        self.checked.fetch_max(number, Ordering::AcqRel) < number
+    /// Looks into the store's change `number`, unless somebody has; whether that was so. One reader looks for all, and
+    /// when its look fails or is dropped, the next one does.
+    pub(crate) async fn look(&self, store: &dyn Store, number: u64) -> Result<bool, StoreError> {
+        let is_known = || self.looked.load(Ordering::Acquire) >= number;
+        if is_known() {
+            return Ok(true);
+        }
+        let _looking = self.looking.lock().await;
+        if !is_known() {
+            let extent = store.extent(self.thread.clone()).await?;
+            self.advance(extent.head);
+            self.looked.fetch_max(number, Ordering::AcqRel);
+        }
+        Ok(false)
     }
 }
 

@@ -20,6 +20,9 @@ use crate::{
     writer,
 };
 
+/// How long a commit waits for the writer of its own process.
+const TURN_PATIENCE: Duration = Duration::from_secs(1);
+
 /// A store with one writer, and any number of publishers and readers.
 ///
 /// A clone is the same relay. When the last clone is dropped, the writer stores what was accepted and ends;
@@ -113,9 +116,6 @@ impl Relay {
     /// [`RelayError::Store`] when the store cannot be read.
     pub async fn publisher(&self, thread: &ThreadId, run: &RunId) -> Result<Publisher, RelayError> {
         let hot = self.hot(thread).await?;
-        if let Some(fold) = self.store().run(run.clone()).await? {
-            hot.know(fold);
-        }
         Ok(Publisher::new(run.clone(), hot, Arc::clone(&self.inner.queue)))
     }
 
@@ -142,23 +142,31 @@ impl Relay {
             let folding = if event.folds() { &folding[..] } else { &[] };
             pending.push(Handover { run, ts: clock::now(), bodies: &body, count: 1, lines: 0, line_bytes: 0, folding });
         }
+        let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
+        // Against a flood that this process writes itself a commit would come too late again and again. But a writer
+        // whose store fails keeps its turn, and the caller shall hear of that.
+        let turn = hot.as_deref().map(|hot| tokio::time::timeout(TURN_PATIENCE, hot.turn()));
+        let _turn = futures_util::future::OptionFuture::from(turn).await;
         loop {
-            // The index first: if the thread moves on after it, the numbers below conflict.
+            // The head first: if the run's state is newer than it, the numbers below conflict.
             let head = self.store().extent(thread.clone()).await?.head;
             let fold = self.store().run(run.clone()).await?;
             let folds = fold.into_iter().map(|fold| (run.clone(), fold)).collect();
-            let mut numbering = Numbering { thread: thread.clone(), head, ts: Default::default(), folds };
+            let ts = hot.as_ref().map(|hot| hot.numbering().ts).unwrap_or_default();
+            let mut numbering = Numbering { thread: thread.clone(), head, ts, folds };
             let blocks = compose(&pending, &mut numbering, self.inner.config.block_bytes);
             let runs = changed_folds(&numbering, pending.runs());
             let fold = runs.first().cloned().unwrap_or_else(|| RunFold::new(run.clone(), thread.clone()));
-            let append = Append { thread: thread.clone(), expected: head, blocks, runs, claim: claim.clone() };
+            let append =
+                Append { thread: thread.clone(), expected: head, blocks: blocks.clone(), runs, claim: claim.clone() };
             match self.store().append(vec![append]).await?.pop() {
                 Some(Appended::Claimed { value }) => return Err(RelayError::Claimed { value }),
                 Some(Appended::Conflict { .. }) => {}
                 Some(Appended::Stored) | None => {
+                    // One that came into being meanwhile has readers too.
                     let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
                     if let Some(hot) = hot {
-                        hot.advance(numbering.head);
+                        hot.committed(&numbering, head, run, &blocks);
                     }
                     return Ok(fold);
                 }

@@ -5,12 +5,12 @@
 //! pass (a damaged or newer store) ends the writer: what is pending stays unwritten and [`crate::Relay::health`] says
 //! why.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use taffrail_mcp_core::{Event, Note};
+use taffrail_mcp_core::{Event, Note, Seq};
 
 use crate::{
-    Append, Appended, Block, Config, Store, StoreError, clock,
+    Append, Appended, Block, Config, ReadBlocks, Store, StoreError, clock,
     hot::{Hot, Queue, changed_folds},
     sequencer::{Handover, Pending, compose},
 };
@@ -21,11 +21,29 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 struct Taken {
     hot: Arc<Hot>,
     pending: Pending,
+    /// Composed after this position.
+    expected: Seq,
     blocks: Vec<Block>,
+}
+
+/// Tells those who wait that nothing more is written, also when the writer panics.
+struct End<'a>(&'a Queue);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.health.send_if_modified(|health| {
+            let news = health.as_ref().is_none_or(StoreError::is_transient);
+            if news {
+                *health = Some(StoreError::Closed);
+            }
+            news
+        });
+    }
 }
 
 /// Runs until the queue is closed and empty.
 pub(crate) async fn write(store: Arc<dyn Store>, queue: Arc<Queue>, config: Config) {
+    let _end = End(&queue);
     while !queue.finished() {
         let mut group = take_group(&queue, &config);
         if group.is_empty() {
@@ -47,21 +65,25 @@ pub(crate) async fn write(store: Arc<dyn Store>, queue: Arc<Queue>, config: Conf
 
 fn take_group(queue: &Queue, config: &Config) -> Vec<Taken> {
     let mut group: Vec<Taken> = Vec::new();
+    let mut later = Vec::new();
     let mut bytes = 0;
     while bytes < config.group_bytes
         && let Some(hot) = queue.pop()
     {
+        if group.iter().any(|taken| Arc::ptr_eq(&taken.hot, &hot)) {
+            // It filled up again meanwhile, and waits for the next group. In this one, a conflict could hit its first
+            // append and not its second, which would then stand before it.
+            later.push(hot);
+            continue;
+        }
         let (pending, more) = hot.take(config.group_bytes - bytes);
         bytes += pending.bytes();
         if more {
-            queue.push(Arc::clone(&hot));
+            later.push(Arc::clone(&hot));
         }
-        match group.iter().any(|taken| Arc::ptr_eq(&taken.hot, &hot)) {
-            // A thread that filled up again while the group was being taken waits for the next.
-            true if pending.count() == 0 => {}
-            _ => group.push(Taken { hot, pending, blocks: Vec::new() }),
-        }
+        group.push(Taken { hot, pending, expected: Seq::START, blocks: Vec::new() });
     }
+    later.into_iter().for_each(|hot| queue.push(hot));
     group
 }
 
@@ -72,14 +94,23 @@ async fn store_group(
     config: &Config,
     mut group: Vec<Taken>,
 ) -> Result<Vec<Taken>, StoreError> {
+    let hots: Vec<Arc<Hot>> = group.iter().map(|taken| Arc::clone(&taken.hot)).collect();
+    let mut turns = Vec::with_capacity(hots.len());
+    for hot in &hots {
+        turns.push(hot.turn().await);
+    }
+    for taken in &group {
+        learn(store, queue, config, taken).await?;
+    }
     let appends: Vec<Append> = group
         .iter_mut()
         .map(|taken| {
             let mut numbering = taken.hot.numbering();
-            let expected = numbering.head;
+            taken.expected = numbering.head;
             taken.blocks = compose(&taken.pending, &mut numbering, config.block_bytes);
             let runs = changed_folds(&numbering, taken.pending.runs());
-            Append { thread: taken.hot.thread.clone(), expected, blocks: taken.blocks.clone(), runs, claim: None }
+            let (thread, expected) = (taken.hot.thread.clone(), taken.expected);
+            Append { thread, expected, blocks: taken.blocks.clone(), runs, claim: None }
         })
         .collect();
     // Usually there is one attempt; the copy for another shares the blocks.
@@ -91,22 +122,58 @@ async fn store_group(
     .await?;
     let mut conflicted = Vec::new();
     for (taken, answer) in group.into_iter().zip(answers) {
-        if answer == Appended::Stored {
-            taken.hot.written(&taken.pending, &taken.blocks);
-            if attempts > 1 {
-                note_retries(queue, &taken, attempts);
+        match answer {
+            Appended::Conflict { head } if attempts == 1 || !is_stored(store, queue, config, &taken).await? => {
+                catch_up(&taken.hot, head);
+                conflicted.push(taken);
             }
-        } else {
-            catch_up(store, queue, config, &taken).await?;
-            conflicted.push(taken);
+            _ => {
+                taken.hot.written(&taken.pending, &taken.blocks);
+                // The index has the others; a run that goes on is learned again.
+                taken.hot.numbering().folds.retain(|_, fold| !fold.status.rests());
+                if attempts > 1 {
+                    note_retries(queue, &taken, attempts);
+                }
+            }
         }
     }
     Ok(conflicted)
 }
 
-/// Tells each log that had to wait for the store how long it did.
+/// Gets the state of the runs that are written to and not known yet.
+///
+/// What is read here is never older than the head that the numbering has. Should it be newer, or be changed by somebody
+/// else before the append, then the head has moved too, and the append is a conflict.
+async fn learn(store: &dyn Store, queue: &Queue, config: &Config, taken: &Taken) -> Result<(), StoreError> {
+    for run in taken.pending.runs() {
+        if taken.hot.numbering().folds.contains_key(run) {
+            continue;
+        }
+        if let Some(fold) = attempt(queue, config, || store.run(run.clone())).await? {
+            taken.hot.numbering().folds.insert(run.clone(), fold);
+        }
+    }
+    Ok(())
+}
+
+/// Whether an append was stored by an attempt that was answered with an error.
+async fn is_stored(store: &dyn Store, queue: &Queue, config: &Config, taken: &Taken) -> Result<bool, StoreError> {
+    let Some(last) = taken.blocks.last() else { return Ok(false) };
+    let query = ReadBlocks {
+        thread: taken.hot.thread.clone(),
+        after: taken.expected,
+        until: last.last(),
+        run: None,
+        max_bytes: usize::MAX,
+        backwards: false,
+    };
+    Ok(attempt(queue, config, || store.read(query.clone())).await? == taken.blocks)
+}
+
+/// Tells each log that had to wait for the store how long it did, unless its run has just ended.
 fn note_retries(queue: &Queue, taken: &Taken, attempts: u32) {
-    let Some(run) = taken.pending.runs().first() else { return };
+    let going_on = |run: &&_| taken.hot.numbering().folds.contains_key(*run);
+    let Some(run) = taken.pending.runs().iter().find(going_on) else { return };
     let note = Note::warning(format!("store-retry: the store failed and took this after {attempts} attempts"));
     let mut body = Vec::new();
     Event::from(note).encode_body(&mut body);
@@ -116,28 +183,13 @@ fn note_retries(queue: &Queue, taken: &Taken, attempts: u32) {
     }
 }
 
-/// Another writer has moved the thread on: takes over where it left the log and the runs that we write to.
-async fn catch_up(store: &dyn Store, queue: &Queue, config: &Config, taken: &Taken) -> Result<(), StoreError> {
-    let thread = &taken.hot.thread;
-    let runs: Vec<_> = taken.hot.numbering().folds.keys().cloned().collect();
-    loop {
-        let before = attempt(queue, config, || store.extent(thread.clone())).await?.head;
-        let mut folds = BTreeMap::new();
-        for run in &runs {
-            if let Some(fold) = attempt(queue, config, || store.run(run.clone())).await? {
-                folds.insert(run.clone(), fold);
-            }
-        }
-        // The index belongs to the head only if nothing was written between the two reads.
-        if attempt(queue, config, || store.extent(thread.clone())).await?.head == before {
-            let mut numbering = taken.hot.numbering();
-            numbering.head = before;
-            numbering.folds = folds;
-            drop(numbering);
-            taken.hot.advance(before);
-            return Ok(());
-        }
-    }
+/// Another writer has moved the thread on, and perhaps changed runs that we write to.
+fn catch_up(hot: &Hot, head: Seq) {
+    let mut numbering = hot.numbering();
+    numbering.head = head;
+    numbering.folds.clear();
+    drop(numbering);
+    hot.advance(head);
 }
 
 /// Tries until it works or cannot.
@@ -165,3 +217,7 @@ where
         }
     }
 }
+
+#[cfg(test)]
+#[path = "writer_tests.rs"]
+mod tests;

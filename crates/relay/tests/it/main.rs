@@ -6,3 +6,4 @@ mod pages;
 mod publish;
 mod races;
 mod support;
+mod unlucky;

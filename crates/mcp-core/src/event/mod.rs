@@ -153,30 +153,33 @@ known_types! {
 impl Event {
     /// Appends what stands after the common fields of a record: `"type":…}` and a newline.
     ///
-    /// Process output, nearly all of any log, takes a path of its own; the bytes are the same as serde's.
+    /// Process output and streamed answers, nearly all of any log, take paths of their own; the bytes are the same as
+    /// serde's.
     pub fn encode_body(&self, out: &mut Vec<u8>) {
-        let line = match self {
-            Event::Log(log) => log.as_line(),
-            _ => None,
-        };
-        match (line, self) {
-            (Some(line), _) => line.encode_body(out),
-            (None, other) => {
-                let start = out.len();
-                if serde_json::to_writer(&mut *out, other).is_err() {
-                    // No event type can fail: all keys are strings, all numbers are finite or checked, and a Vec
-                    // takes any bytes. Should one ever, the log says so instead of ending.
-                    out.truncate(start);
-                    out.extend_from_slice(b"{\"type\":\"note\",\"level\":\"error\",\"text\":\"unencodable event\"}");
-                }
-                if let Event::Other(_) = other {
-                    crate::encode::join_lines(&mut out[start..]);
-                }
-                // The common fields come first, so the object's opening brace is not ours.
-                out.remove(start);
-                out.push(b'\n');
-            }
+        match self {
+            Event::Log(log) => match log.as_line() {
+                Some(line) => line.encode_body(out),
+                None => self.encode_with_serde(out),
+            },
+            Event::Message(message) => message.encode_body(out),
+            _ => self.encode_with_serde(out),
         }
+    }
+
+    fn encode_with_serde(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        if serde_json::to_writer(&mut *out, self).is_err() {
+            // No event type can fail: all keys are strings, all numbers are finite or checked, and a Vec takes any
+            // bytes. Should one ever, the log says so instead of ending.
+            out.truncate(start);
+            out.extend_from_slice(b"{\"type\":\"note\",\"level\":\"error\",\"text\":\"unencodable event\"}");
+        }
+        if let Event::Other(_) = self {
+            crate::encode::join_lines(&mut out[start..]);
+        }
+        // The common fields come first, so the object's opening brace is not ours.
+        out.remove(start);
+        out.push(b'\n');
     }
 
     /// As [`Event::encode_body`], with further fields at the end: those of [`crate::Record::extra`].

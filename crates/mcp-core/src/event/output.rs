@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde::{Deserialize, Serialize};
 
-use crate::{Timestamp, sink::LogLine};
+use crate::{Timestamp, encode_json_str, sink::LogLine};
 
 /// A standard stream of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -116,6 +116,17 @@ pub struct Message {
     pub text: String,
     /// Whether it continues the message before it.
     pub delta: bool,
+}
+
+impl Message {
+    pub(super) fn encode_body(&self, out: &mut Vec<u8>) {
+        let Self { role, text, delta } = self;
+        out.extend_from_slice(b"\"type\":\"message\",\"role\":");
+        encode_json_str(role, out);
+        out.extend_from_slice(b",\"text\":");
+        encode_json_str(text, out);
+        out.extend_from_slice(if *delta { b",\"delta\":true}\n".as_slice() } else { b",\"delta\":false}\n" });
+    }
 }
 
 /// How far something is; the latest replaces the earlier.

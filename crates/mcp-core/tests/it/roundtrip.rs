@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::{prelude::*, strategy::ValueTree, test_runner::TestRunner};
-use taffrail_mcp_core::{Event, LineFields, LineHead, Record, Seq};
+use taffrail_mcp_core::{Event, LineFields, LineHead, Message, Record, Seq};
 
 use crate::{
     generate::{event, log},
@@ -59,6 +59,11 @@ proptest! {
     #[test]
     fn process_output_is_what_serde_writes(log in log()) {
         check(1, &log.into())?;
+    }
+
+    #[test]
+    fn streamed_answers_are_what_serde_writes(role in "\\PC{0,8}", text in "(\\PC|[\\x00-\\x22\\\\]){0,40}", delta: bool) {
+        check(1, &Message { role, text, delta }.into())?;
     }
 
     #[test]

@@ -1,0 +1,4 @@
+//! What must hold whatever happens to the processes that work on one data directory. In one binary.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod killed;

@@ -31,6 +31,8 @@ pub struct Follower {
     run: Option<RunId>,
     head: watch::Receiver<Seq>,
     changes: watch::Receiver<u64>,
+    /// About what one delivery takes.
+    delivery_bytes: usize,
 }
 
 /// A store that can stand in a `Debug` type.
@@ -52,7 +54,12 @@ impl Follower {
         run: Option<RunId>,
     ) -> Self {
         let head = hot.watch_head();
-        Self { hot, store, after, run, head, changes }
+        Self { hot, store, after, run, head, changes, delivery_bytes: DELIVERY_BYTES }
+    }
+
+    /// Makes deliveries smaller: whole blocks, until they have this many bytes.
+    pub(crate) fn take_about(&mut self, bytes: usize) {
+        self.delivery_bytes = bytes.clamp(1, DELIVERY_BYTES);
     }
 
     /// The last record it has passed.
@@ -89,7 +96,7 @@ impl Follower {
     pub async fn try_next(&mut self) -> Result<Option<Delivery>, RelayError> {
         loop {
             self.head.borrow_and_update();
-            match self.hot.step(self.after, DELIVERY_BYTES) {
+            match self.hot.step(self.after, self.delivery_bytes) {
                 Step::Wait => return Ok(None),
                 Step::Ahead(head) => {
                     let thread = self.hot.thread.clone();
@@ -123,7 +130,7 @@ impl Follower {
             after: self.after,
             until: head,
             run: self.run.clone(),
-            max_bytes: DELIVERY_BYTES,
+            max_bytes: self.delivery_bytes,
             backwards: false,
         };
         let blocks = store.read(query).await?;

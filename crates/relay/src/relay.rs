@@ -20,6 +20,8 @@ use crate::{
     writer,
 };
 
+/// What a record takes, generously: some 250 bytes are usual.
+const RECORD_BYTES: usize = 512;
 /// How long a commit waits for the writer of its own process.
 const TURN_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -98,15 +100,20 @@ impl Relay {
             return Ok(hot);
         }
         let head = self.store().extent(thread.clone()).await?.head;
+        Ok(self.hot_at(thread, head))
+    }
+
+    /// A thread that goes at least as far as `head`.
+    fn hot_at(&self, thread: &ThreadId, head: Seq) -> Arc<Hot> {
         let mut all = lock(&self.inner.hot);
-        // Another task may have been faster while we asked the store.
         if let Some(hot) = all.get(thread).and_then(Weak::upgrade) {
-            return Ok(hot);
+            hot.advance(head);
+            return hot;
         }
         all.retain(|_, hot| hot.strong_count() > 0);
         let hot = Arc::new(Hot::new(thread.clone(), self.inner.config, head));
         all.insert(thread.clone(), Arc::downgrade(&hot));
-        Ok(hot)
+        hot
     }
 
     /// Opens a thread for writing events of a run; neither needs to exist before.
@@ -207,20 +214,28 @@ impl Relay {
     ///
     /// [`RelayError::CursorAhead`] when `start` is past the end, and when the store cannot be read.
     pub async fn follow(&self, thread: &ThreadId, run: Option<RunId>, start: Start) -> Result<Follower, RelayError> {
-        let hot = self.hot(thread).await?;
-        // Subscribed before the head is read, so that what another process writes in between is not missed.
+        Ok(self.open(thread, run, start).await?.0)
+    }
+
+    async fn open(
+        &self,
+        thread: &ThreadId,
+        run: Option<RunId>,
+        start: Start,
+    ) -> Result<(Follower, Extent), RelayError> {
+        // Subscribed before the extent is read, so that what another process writes in between is not missed.
         let changes = self.store().changes();
-        let head = self.store().extent(thread.clone()).await?.head;
-        hot.advance(head);
+        let extent = self.store().extent(thread.clone()).await?;
+        let hot = self.hot_at(thread, extent.head);
         let after = match start {
             Start::Beginning => Seq::START,
-            Start::After(after) if after > head => {
-                return Err(RelayError::CursorAhead { thread: thread.clone(), after, head });
+            Start::After(after) if after > extent.head => {
+                return Err(RelayError::CursorAhead { thread: thread.clone(), after, head: extent.head });
             }
             Start::After(after) => after,
-            Start::Live => head,
+            Start::Live => extent.head,
         };
-        Ok(Follower::new(hot, self.inner.store.clone(), changes, after, run))
+        Ok((Follower::new(hot, self.inner.store.clone(), changes, after, run), extent))
     }
 
     /// Reads a window of a thread, waiting up to [`PageQuery::wait`] for a first match.
@@ -233,7 +248,11 @@ impl Relay {
             return self.tail(thread, query, tail).await;
         }
         let run = query.filter.run.clone();
-        let mut follower = self.follow(thread, run, query.start).await?;
+        let (mut follower, extent) = self.open(thread, run, query.start).await?;
+        if !query.filter.looks_inside() {
+            // A page that takes what comes needs no more than it holds; the rest of a delivery would be thrown away.
+            follower.take_about(query.max_bytes.min(query.limit.saturating_mul(RECORD_BYTES)));
+        }
         let deadline = Instant::now() + query.wait;
         let mut filling = Filling::new(query, follower.position(), self.inner.config.scan_bytes);
         let mut gap: Option<Gap> = None;
@@ -259,11 +278,11 @@ impl Relay {
             // The end was reached, over blocks of other runs perhaps.
             filling.next = filling.next.max(follower.position());
         }
-        let extent = self.extent(thread).await?;
-        let done = filling.next >= self.last_of(query, extent.head).await? && self.at_end(query).await?;
+        let head = follower.head();
+        let done = self.done(query, filling.next).await?;
         let meta = PageMeta {
             next: filling.next,
-            head: extent.head,
+            head,
             first: extent.first,
             done,
             matched: filling.lines.len() as u64,
@@ -278,9 +297,10 @@ impl Relay {
         Ok(self.run(run).await?.is_some_and(|fold| fold.status.ended()))
     }
 
-    async fn last_of(&self, query: &PageQuery, head: Seq) -> Result<Seq, RelayError> {
-        let Some(run) = &query.filter.run else { return Ok(head) };
-        Ok(self.run(run).await?.map_or(head, |fold| fold.last))
+    /// Whether a page up to `next` reaches the end of a finished run.
+    async fn done(&self, query: &PageQuery, next: Seq) -> Result<bool, RelayError> {
+        let Some(run) = &query.filter.run else { return Ok(false) };
+        Ok(self.run(run).await?.is_some_and(|fold| fold.status.ended() && fold.last <= next))
     }
 
     /// The last `tail` matching records, looked for from the head backwards.

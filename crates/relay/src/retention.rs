@@ -42,7 +42,12 @@ impl Retention {
             let through = Seq(usage.extent.head.0.saturating_sub(self.keep_records));
             if (too_old || too_much) && !busy.contains(&usage.thread) && through >= usage.extent.first {
                 total = total.saturating_sub(usage.stored_bytes);
-                cuts.push(Cut { thread: usage.thread.clone(), first: usage.extent.first, through, stored_bytes: usage.stored_bytes });
+                cuts.push(Cut {
+                    thread: usage.thread.clone(),
+                    first: usage.extent.first,
+                    through,
+                    stored_bytes: usage.stored_bytes,
+                });
             }
         }
         cuts

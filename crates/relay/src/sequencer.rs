@@ -177,7 +177,6 @@ pub(crate) fn compose(pending: &Pending, numbering: &mut Numbering, block_bytes:
                     fold.wrote(seq, ts, 0, 0);
                 }
                 if let Some((.., event)) = folding.next_if(|(at, of, _)| (*at, *of) == (index, place)) {
-                    fold.wrote(seq, ts, 0, 0);
                     fold.apply(seq, ts, event);
                 }
             }

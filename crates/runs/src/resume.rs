@@ -1,16 +1,22 @@
 //! Going on with a run that rests.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use taffrail_engine::{Job, Resolution, ResumeData, Run, process};
 use taffrail_mcp_core::{
-    Approver, CheckpointClaimed, Decision, Event, PendingApproval, Record, RunFold, RunId, RunStatus, Seq,
-    Start, ThreadId,
+    Approver, CheckpointClaimed, Decision, Event, PendingApproval, Record, RunFold, RunId, RunStatus, Seq, Start,
+    ThreadId,
 };
 use taffrail_relay::{Claim, Filter, PageQuery, Publisher, RelayError};
+use tokio::time::Instant;
 
-use crate::{RunsError, Service, ids, start::id_source};
+use crate::{RunsError, Service, ids, live::LiveLock, start::id_source};
+
+/// How long the last host of a run may take to let go of it: far more than it needs.
+const LET_GO: Duration = Duration::from_secs(5);
+/// How often it is looked whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A request to go on.
 #[derive(Debug, Clone, PartialEq)]
@@ -68,8 +74,7 @@ impl Service {
             Some(pending) => decide(&run, pending, &stored, &request)?,
             None => (None, request.inputs.clone()),
         };
-        let lock = self.lock(&run).await?;
-        let lock = lock.ok_or_else(|| RunsError::CheckpointUsed { checkpoint: stored.checkpoint.clone() })?;
+        let lock = self.lock_at_rest(&stored).await?;
         let thread = stored.fold.thread.clone();
         let publisher = self.inner.relay.publisher(&thread, &run).await?;
         let cancels = self.cancels();
@@ -92,6 +97,29 @@ impl Service {
         };
         self.host(ready, publisher, cancels, lock).await?;
         Ok(Resumed { run, after: Seq(fold.last.0.saturating_sub(opening)) })
+    }
+
+    /// Locks a run that rests.
+    ///
+    /// A host lets go of it a moment after the record that says so; or it is one that goes on with it just now, in
+    /// which case the checkpoint is used up.
+    async fn lock_at_rest(&self, stored: &Stored) -> Result<LiveLock, RunsError> {
+        let run = &stored.fold.run;
+        let deadline = Instant::now() + LET_GO;
+        loop {
+            if let Some(lock) = self.lock(run).await? {
+                return Ok(lock);
+            }
+            let checkpoint = self.inner.relay.run(run).await?.and_then(|fold| fold.checkpoint);
+            if checkpoint.is_none_or(|(current, _)| current != stored.checkpoint) {
+                return Err(RunsError::CheckpointUsed { checkpoint: stored.checkpoint.clone() });
+            }
+            if Instant::now() > deadline {
+                let help = "the process that ran it still holds it; try again";
+                return Err(RunsError::WrongState { run: run.clone(), status: stored.fold.status, help });
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
     }
 
     fn run_of(&self, request: &Resume) -> Result<RunId, RunsError> {

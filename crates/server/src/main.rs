@@ -84,9 +84,12 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 fn start_tracing(filter: &str) {
-    // The SDK logs requests, arguments included, at `debug`: only who asks for it by name gets that.
-    let filter = EnvFilter::try_new(format!("rmcp=warn,{filter}")).unwrap_or_else(|_| EnvFilter::new("warn"));
+    // The SDK logs requests, arguments included, at `debug`, and what clients do wrong at `warn`, which they are told
+    // anyhow: only who asks for it by name gets that.
+    let filter = EnvFilter::try_new(format!("rmcp=error,{filter}")).unwrap_or_else(|_| EnvFilter::new("warn"));
+    let ansi = commands::color(&std::io::stderr());
     let built = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let built = built.with_ansi(ansi);
     // Already set only in tests.
     let _ = built.try_init();
 }

@@ -49,7 +49,10 @@ fn every_byte_can_be_had_back() {
     let written = std::process::Command::new(case("bytes.sh")).output().unwrap().stdout;
     assert_eq!(bytes(&records, "stdout"), written);
     let end = records.last().unwrap();
-    assert_eq!((end["usage"]["log_bytes"].as_u64(), end["usage"]["log_lines"].as_u64()), (Some(written.len() as u64), Some(7)));
+    assert_eq!(
+        (end["usage"]["log_bytes"].as_u64(), end["usage"]["log_lines"].as_u64()),
+        (Some(written.len() as u64), Some(7))
+    );
 }
 
 #[test]

@@ -41,7 +41,10 @@ fn a_stubborn_program_is_cancelled_from_another_process() {
     assert_eq!(of_type(&records, "state-done")[0]["policy"], "cancelled");
     assert_eq!(of_type(&records, "state-done")[0]["exit"]["signal"], "SIGKILL");
     let request = of_type(&records, "cancel-requested");
-    assert_eq!((request.len(), &request[0]["reason"], &request[0]["actor"]), (1, &"enough".into(), &"cli:tester".into()));
+    assert_eq!(
+        (request.len(), &request[0]["reason"], &request[0]["actor"]),
+        (1, &"enough".into(), &"cli:tester".into())
+    );
     world.until_empty(Duration::from_secs(5));
     // Once more changes nothing.
     world.expect(0, &["cancel", &run]);
@@ -62,7 +65,14 @@ fn a_cancel_that_kills_does_not_wait() {
 #[test]
 fn control_c_cancels_in_good_order() {
     let world = World::new();
-    let mut exec = world.start(&["exec", "--json", "--", "sh", "-c", "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done"]);
+    let mut exec = world.start(&[
+        "exec",
+        "--json",
+        "--",
+        "sh",
+        "-c",
+        "trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done",
+    ]);
     exec.log("ready");
     exec.signal(Signal::INT);
     let done = exec.end();
@@ -108,7 +118,9 @@ fn what_cannot_be_run_ends_as_in_a_shell() {
     let world = World::new();
     let plain = world.write("plain.txt", "no program\n");
     fs::set_permissions(&plain, fs::Permissions::from_mode(0o644)).unwrap();
-    for (code, program) in [(127, "no-such-program"), (127, "./no/such/file"), (126, plain.to_str().unwrap()), (126, "/")] {
+    for (code, program) in
+        [(127, "no-such-program"), (127, "./no/such/file"), (126, plain.to_str().unwrap()), (126, "/")]
+    {
         let done = world.expect(code, &["exec", "--json", "--", program]);
         let records = done.records();
         assert_whole(&records, "halt");
@@ -134,7 +146,8 @@ fn a_signal_is_128_more() {
 #[test]
 fn output_past_the_cap_is_counted() {
     let world = World::new();
-    let records = world.expect(0, &["exec", "--output-cap", "10KB", "--json", "--", &case("flood.sh"), "1000"]).records();
+    let records =
+        world.expect(0, &["exec", "--output-cap", "10KB", "--json", "--", &case("flood.sh"), "1000"]).records();
     assert_whole(&records, "done");
     let clipped = of_type(&records, "clipped");
     assert_eq!((clipped.len(), &clipped[0]["reason"], &clipped[0]["stream"]), (1, &"run-cap".into(), &"stdout".into()));

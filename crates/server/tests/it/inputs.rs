@@ -1,9 +1,6 @@
 //! What is typed wrong, and what is told about it.
 
-use crate::{
-    records::texts,
-    world::World,
-};
+use crate::{records::texts, world::World};
 
 #[test]
 fn inputs_have_their_types() {
@@ -71,7 +68,11 @@ fn an_unknown_run_is_status_4_everywhere() {
     for id in [id, "../x", "nonsense"] {
         for command in ["status", "logs", "resume", "approve", "cancel"] {
             let done = world.expect(4, &[command, id]);
-            assert!(done.stderr.starts_with("taffrail: no run ") && done.stderr.contains(id), "{command}: {}", done.stderr);
+            assert!(
+                done.stderr.starts_with("taffrail: no run ") && done.stderr.contains(id),
+                "{command}: {}",
+                done.stderr
+            );
         }
     }
 }
@@ -93,7 +94,11 @@ fn a_command_line_that_cannot_be_is_status_2() {
         let done = world.expect(2, args);
         assert!(done.stdout.is_empty() && !done.stderr.is_empty(), "{args:?}");
     }
-    for args in [&["run", "small", "--thread", "a b"][..], &["exec", "--thread", "", "--", "true"], &["runs", "--thread", "../x"]] {
+    for args in [
+        &["run", "small", "--thread", "a b"][..],
+        &["exec", "--thread", "", "--", "true"],
+        &["runs", "--thread", "../x"],
+    ] {
         world.expect(2, args);
     }
     assert!(!world.data().join("spool").exists(), "nothing ran");

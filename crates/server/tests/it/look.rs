@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    redact::redact,
-    world::World,
-};
+use crate::{redact::redact, world::World};
 
 fn run_of(world: &World, code: i32, args: &[&str]) -> String {
     let records = world.expect(code, &[&["run", "--json"], args].concat()).records();
@@ -71,7 +68,10 @@ fn snapshots_tell_what_there_is() {
         all.push('\n');
     }
     insta::assert_snapshot!("runs", redact(&all, &world.data()));
-    insta::assert_snapshot!("status", redact(&world.expect(0, &["status", &suspended, "--json"]).stdout, &world.data()));
+    insta::assert_snapshot!(
+        "status",
+        redact(&world.expect(0, &["status", &suspended, "--json"]).stdout, &world.data())
+    );
 }
 
 #[test]
@@ -80,7 +80,10 @@ fn a_running_run_is_looked_at_while_it_runs() {
     let mut run = world.start(&["run", "hold", "--json", "-i", "file=/no/such"]);
     let id = run.log("holding ")["run"].as_str().unwrap().to_owned();
     let snapshot = world.expect(0, &["status", &id, "--json"]).json();
-    assert_eq!((&snapshot["status"], &snapshot["state"], &snapshot["step"]), (&"running".into(), &"hold".into(), &2.into()));
+    assert_eq!(
+        (&snapshot["status"], &snapshot["state"], &snapshot["step"]),
+        (&"running".into(), &"hold".into(), &2.into())
+    );
     let listed = world.expect(0, &["runs", "--status", "running", "--json"]).records();
     assert_eq!(ids(&listed), [&id]);
     // Time goes on, and looking again tells.

@@ -34,8 +34,7 @@ pub(crate) struct Done {
 
 impl Proc {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (stdout, mut stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {

@@ -49,8 +49,9 @@ pub(crate) fn assert_whole(records: &[Value], status: &str) {
     assert!(times.is_sorted(), "{times:?}");
     let last = records.last().unwrap();
     assert_eq!((&last["type"], &last["status"], &last["depth"]), (&"run-finished".into(), &status.into(), &0.into()));
-    let ends = of_type(records, "run-finished").iter().filter(|end| {
-        end["depth"] == 0 && !["suspended", "interrupted"].iter().any(|status| end["status"] == *status)
-    }).count();
+    let ends = of_type(records, "run-finished")
+        .iter()
+        .filter(|end| end["depth"] == 0 && !["suspended", "interrupted"].iter().any(|status| end["status"] == *status))
+        .count();
     assert_eq!(ends, usize::from(!["suspended", "interrupted"].contains(&status)));
 }

@@ -30,7 +30,9 @@ fn log(world: &World, run: &str) -> Vec<Value> {
 fn a_killed_run_is_interrupted_and_goes_on_at_its_state() {
     let world = World::new();
     let (run, pid, file) = killed(&world, &[]);
-    until("the run is said to be interrupted", Duration::from_secs(5), || (world.status(&run) == "interrupted").then_some(()));
+    until("the run is said to be interrupted", Duration::from_secs(5), || {
+        (world.status(&run) == "interrupted").then_some(())
+    });
     until("its process is gone", Duration::from_secs(5), || (!is_alive(pid)).then_some(()));
     world.until_empty(Duration::from_secs(5));
     let before = log(&world, &run);
@@ -149,7 +151,8 @@ fn a_cancel_of_a_killed_run_is_final() {
 fn an_exec_that_was_killed_goes_on_too() {
     let world = World::new();
     let marker = world.file("second");
-    let script = format!("if [ -e {0} ]; then echo again; exit 7; fi; touch {0}; echo first; sleep 1000", marker.display());
+    let script =
+        format!("if [ -e {0} ]; then echo again; exit 7; fi; touch {0}; echo first; sleep 1000", marker.display());
     let mut exec = world.start(&["exec", "--json", "--", "sh", "-c", &script]);
     let run = exec.log("first")["run"].as_str().unwrap().to_owned();
     exec.signal(Signal::KILL);

@@ -16,7 +16,8 @@ fn schema(world: &World, of: &str) -> Validator {
 
 #[track_caller]
 fn check(validator: &Validator, value: &Value) {
-    let errors: Vec<_> = validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    let errors: Vec<_> =
+        validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(errors.is_empty(), "{errors:#?}\n{value}");
 }
 

@@ -57,7 +57,7 @@ pub trait Backend: Send + Sync + 'static {
     fn list_runs(&self, query: ListRuns) -> Reply<'_, RunList>;
 
     /// All playbooks, or with `name` just that one, each an object with `name`, `description`,
-    /// `inputs` and, for one asked for by name, whatever else its contract holds. An unknown name is
+    /// `inputs` (each with `name`, `type`, `required`) and, for one asked for by name, whatever else its contract holds. An unknown name is
     /// [`BackendErrorKind::NotFound`].
     fn list_playbooks(&self, name: Option<String>) -> Reply<'_, Vec<Value>>;
 

@@ -81,6 +81,8 @@ impl Fields {
     fn own(&self) -> impl Iterator<Item = &(String, Value)> {
         self.0.iter().filter(|(key, value)| match key.as_str() {
             "seq" | "thread" | "run" | "ts" | "type" => false,
+            // What a resume needs is large, and nothing that a model could use.
+            "resume" => self.text("type") != "checkpoint",
             "depth" => value.as_u64() != Some(0),
             _ => !value.is_null(),
         })
@@ -137,6 +139,11 @@ mod tests {
             r#"{"seq":7,"thread":"t","run":"r","ts":"x","type":"state-done","machine":"m","depth":0,"state":"b","gate":null,"output":"two words","exit":{"code":0}}"#,
             r#"7 state-done machine=m state=b output="two words" exit={code=0}"#,
         );
+        check(
+            r#"{"type":"checkpoint","checkpoint":"c","state":"b","step":0,"resume":{"frames":[]}}"#,
+            "7 checkpoint checkpoint=c state=b step=0",
+        );
+        check(r#"{"type":"new-thing","resume":1}"#, "7 new-thing resume=1");
         check(r#"{"type":"new-thing","depth":1,"list":[1,"a"]}"#, r#"7 new-thing depth=1 list=[1,"a"]"#);
     }
 

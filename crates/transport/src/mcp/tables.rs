@@ -53,11 +53,11 @@ fn row(playbook: &Value) -> String {
     let text = |key: &str| playbook.get(key).and_then(Value::as_str);
     let mut row = text("name").unwrap_or_default().to_owned();
     // Writing to a string cannot fail.
-    if let Some(Value::Object(inputs)) = playbook.get("inputs").filter(|inputs| **inputs != json!({})) {
-        let inputs = inputs.iter().map(|(name, input)| {
-            let kind = input.get("type").and_then(Value::as_str).unwrap_or("any");
+    if let Some(Value::Array(inputs)) = playbook.get("inputs").filter(|inputs| **inputs != json!([])) {
+        let inputs = inputs.iter().map(|input| {
+            let text = |key: &str, default: &'static str| input.get(key).and_then(Value::as_str).unwrap_or(default);
             let required = input.get("required") == Some(&Value::Bool(true));
-            format!("{name}{}: {kind}", if required { "" } else { "?" })
+            format!("{}{}: {}", text("name", "?"), if required { "" } else { "?" }, text("type", "any"))
         });
         let _ = write!(row, " ({})", inputs.collect::<Vec<_>>().join(", "));
     }

@@ -352,10 +352,10 @@ impl Backend for Fake {
 
     fn list_playbooks(&self, name: Option<String>) -> Reply<'_, Vec<Value>> {
         async move {
-            let inputs = json!({
-                "targets": {"type": "array", "default": ["linux"]},
-                "version": {"type": "string", "required": true},
-            });
+            let inputs = json!([
+                {"name": "targets", "type": "array", "required": false, "default": ["linux"]},
+                {"name": "version", "type": "string", "required": true},
+            ]);
             Ok(match name.as_deref() {
                 Some("release") => vec![json!({
                     "name": "release", "description": "Build and deploy.", "inputs": inputs,
@@ -363,7 +363,7 @@ impl Backend for Fake {
                 })],
                 Some(name) => return Err(not_found(format!("no playbook {name}; there are quick and release"))),
                 None => vec![
-                    json!({"name": "quick", "description": "Says hello.", "inputs": {}}),
+                    json!({"name": "quick", "description": "Says hello.", "inputs": []}),
                     json!({"name": "release", "description": "Build and deploy.", "inputs": inputs}),
                 ],
             })

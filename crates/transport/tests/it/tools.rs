@@ -153,7 +153,7 @@ fn lists_and_checks() {
     ");
     insta::assert_snapshot!(client.text("list_playbooks", json!({"name": "release"})), @r#"
     release (targets?: array, version: string) - Build and deploy.
-    inputs: {"targets":{"default":["linux"],"type":"array"},"version":{"required":true,"type":"string"}}
+    inputs: [{"default":["linux"],"name":"targets","required":false,"type":"array"},{"name":"version","required":true,"type":"string"}]
     states: ["build","agree"]
     "#);
     insta::assert_snapshot!(client.text("check_playbook", json!({"name": "release"})), @"release is fine.");

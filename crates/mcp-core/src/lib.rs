@@ -1,7 +1,7 @@
 //! The event vocabulary and the wire contract of Taffrail run logs.
 //!
-//! A *run* writes one durable, numbered log; every surface (SSE, MCP, files, terminals) shows the same records. This
-//! crate is what all of them agree on: ids, [`Seq`], the [`Event`] types, the bytes of a [`Record`], pages, gaps, run
+//! A *run* writes one durable, numbered log; every surface (MCP, files, terminals) shows the same records. This crate
+//! is what all of them agree on: ids, [`Seq`], the [`Event`] types, the bytes of a [`Record`], pages, gaps, run
 //! snapshots, and the two traits through which work reports ([`EventSink`]) and asks ([`Elicitor`]).
 //!
 //! It is not a client, a store or a runtime: it knows no clock, no files, no network and no async runtime.

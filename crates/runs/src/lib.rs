@@ -6,6 +6,28 @@
 //!
 //! What is not here: HTTP, MCP, terminals, SQL. A surface turns its own shapes into the requests of this crate and
 //! decides how long to wait and what to show.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use taffrail_mcp_core::RunStatus;
+//! use taffrail_relay::{MemoryStore, Relay};
+//! use taffrail_runs::{Config, Layout, Service, Start, Until, Work};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let dir = dir.path();
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(async {
+//! let relay = Relay::start(Arc::new(MemoryStore::new()), Default::default())?;
+//! let config = Config::new(Layout::new(dir.join("data")), dir.join("playbooks"), dir.to_owned());
+//! let service = Service::open(relay, config)?;
+//! let argv = vec!["echo".to_owned(), "hello".to_owned()];
+//! let started = service.start(Start::new(Work::Command { name: "hello".into(), argv, output_cap: None })).await?;
+//! let fold = service.wait(&started.run, Until::Ended).await?;
+//! assert_eq!((fold.status, fold.usage.log_lines), (RunStatus::Done, 1));
+//! service.close().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod approve;
 mod cancel;

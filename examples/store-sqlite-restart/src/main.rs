@@ -22,7 +22,7 @@ async fn main() -> Result<()> {
     }
     let folder = tempfile::tempdir()?;
     for _ in 0..2 {
-        print!("{}---\n", start(&folder.path().join("app.db")).await?);
+        println!("{}---", start(&folder.path().join("app.db")).await?);
     }
     Ok(())
 }

@@ -13,6 +13,9 @@ use crate::{RunsError, Service, hosted::Hosted, live::LiveLock};
 /// Requests from other processes are looked for at most this often.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// When that fails, they are looked for again after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 impl Service {
     /// The two ways to end a run from outside, with the configured grace.
     pub(crate) fn cancels(&self) -> (Cancel, Cancel) {
@@ -76,7 +79,12 @@ impl Service {
                     cancel.cancel();
                 }
                 Ok(_) => {}
-                Err(error) => tracing::warn!(%run, %error, "cannot look for cancel requests"),
+                Err(error) => {
+                    tracing::warn!(%run, %error, "cannot look for cancel requests");
+                    // What was not seen now may be the last change for a long time.
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                    continue;
+                }
             }
             tokio::time::sleep(LOOK_EVERY).await;
             if changes.changed().await.is_err() {

@@ -8,7 +8,7 @@ use taffrail_engine::{
     Job, for_command,
     playbook::{Playbook, resolve_inputs},
 };
-use taffrail_mcp_core::{RunId, ThreadId, Usage};
+use taffrail_mcp_core::{RunId, RunStatus, ThreadId, Usage};
 use taffrail_relay::{Claim, RelayError};
 
 use crate::{
@@ -86,16 +86,22 @@ impl Service {
     pub async fn start(&self, request: Start) -> Result<Started, RunsError> {
         let Start { work, inputs, thread, idempotency_key, run, cwd, env } = request;
         let key = idempotency_key.map(|key| check_key(key, &work, &inputs)).transpose()?;
+        if let Some(key) = &key
+            && let Some(value) = self.inner.relay.store().claim(key.claim_key()).await?
+        {
+            return self.earlier(&value, key).await;
+        }
         let playbook = self.load(work).await?;
         resolve_inputs(&playbook, &inputs)
             .map_err(|errors| RunsError::Inputs { playbook: playbook.name.clone(), errors })?;
         let run = run.map_or_else(ids::run, Ok)?;
         let thread = thread.unwrap_or_else(|| run.clone().into());
-        let lock = self.lock(&run).await?.ok_or_else(|| RunsError::WrongState {
-            run: run.clone(),
-            status: taffrail_mcp_core::RunStatus::Running,
-            help: "give the new run another id",
-        })?;
+        let taken = |status| RunsError::WrongState { run: run.clone(), status, help: "give the new run another id" };
+        let lock = self.lock(&run).await?.ok_or_else(|| taken(RunStatus::Running))?;
+        // Under the lock, so that of two starts with one id the second sees the first.
+        if let Some(fold) = self.inner.relay.run(&run).await? {
+            return Err(taken(fold.status));
+        }
         let publisher = self.inner.relay.publisher(&thread, &run).await?;
         let cancels = self.cancels();
         let job = Job {
@@ -114,9 +120,9 @@ impl Service {
         let ready = tokio::task::spawn_blocking(move || engine.prepare(&playbook, job)).await;
         let mut ready = ready.map_err(|_| RunsError::Closing)?;
         let claim = key.as_ref().map(|key| key.claim(&run));
-        match self.inner.relay.commit(&thread, &run, ready.opening(), claim).await {
-            Err(RelayError::Claimed { value }) if key.is_some() => return self.earlier(&value, key).await,
-            committed => committed?,
+        match (self.inner.relay.commit(&thread, &run, ready.opening(), claim).await, &key) {
+            (Err(RelayError::Claimed { value }), Some(key)) => return self.earlier(&value, key).await,
+            (committed, _) => committed?,
         };
         self.host(ready, publisher, cancels, lock).await?;
         Ok(Started { run, thread, existing: false })
@@ -152,11 +158,10 @@ impl Service {
     }
 
     /// The run that an idempotency key started before.
-    async fn earlier(&self, value: &str, key: Option<Key>) -> Result<Started, RunsError> {
+    async fn earlier(&self, value: &str, key: &Key) -> Result<Started, RunsError> {
         let (run, digest) = value.split_once(' ').unwrap_or((value, ""));
-        let key = key.unwrap_or_default();
         if digest != key.digest {
-            return Err(RunsError::KeyReused { key: key.text, run: run.to_owned() });
+            return Err(RunsError::KeyReused { key: key.text.clone(), run: run.to_owned() });
         }
         let fold = self.fold(&RunId::new(run)?).await?;
         Ok(Started { run: fold.run, thread: fold.thread, existing: true })
@@ -170,15 +175,19 @@ pub(crate) fn id_source(run: &RunId) -> Arc<dyn taffrail_engine::IdSource> {
 }
 
 /// An idempotency key, with what it was used for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Key {
     text: String,
     digest: String,
 }
 
 impl Key {
+    fn claim_key(&self) -> String {
+        format!("start:{}", self.text)
+    }
+
     fn claim(&self, run: &RunId) -> Claim {
-        Claim { key: format!("start:{}", self.text), value: format!("{run} {}", self.digest) }
+        Claim { key: self.claim_key(), value: format!("{run} {}", self.digest) }
     }
 }
 

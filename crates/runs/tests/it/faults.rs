@@ -1,0 +1,151 @@
+//! What stands around a run fails, and the run does not.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use taffrail_mcp_core::{
+    BoxFuture, EventBatch, EventSink, LogLine, Note, RunFold, RunId, RunStatus, Seq, Stream, ThreadId,
+};
+use taffrail_relay::{
+    Append, Appended, Block, Config, Extent, ListRuns, ReadBlocks, Relay, Store, StoreError, ThreadUsage, Trimmed,
+};
+use taffrail_runs::Until;
+use tokio::sync::watch;
+
+use crate::ground::{Ground, SOON, begin, check, output, records, wait};
+
+const LOUD: &str = "playbook: loud
+states:
+  talk: { run: 'touch up; while [ ! -e go ]; do sleep 0.01; done; seq 1 5000' }
+  more: { run: seq 5001 6000 }
+";
+
+/// A store of which the next so many calls fail.
+struct Failing {
+    inner: Arc<dyn Store>,
+    failures: Arc<AtomicU32>,
+}
+
+impl Failing {
+    fn or<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn Store) -> BoxFuture<'static, Result<T, StoreError>>,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        if self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok() {
+            let source = Arc::new(io::Error::other("the disk is away"));
+            let error = StoreError::Unavailable { what: "could not use the disk".into(), source };
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        call(&*self.inner)
+    }
+}
+
+impl Store for Failing {
+    fn append(&self, group: Vec<Append>) -> BoxFuture<'static, Result<Vec<Appended>, StoreError>> {
+        self.or(|store| store.append(group))
+    }
+    fn read(&self, query: ReadBlocks) -> BoxFuture<'static, Result<Vec<Block>, StoreError>> {
+        self.or(|store| store.read(query))
+    }
+    fn extent(&self, thread: ThreadId) -> BoxFuture<'static, Result<Extent, StoreError>> {
+        self.or(|store| store.extent(thread))
+    }
+    fn run(&self, run: RunId) -> BoxFuture<'static, Result<Option<RunFold>, StoreError>> {
+        self.or(|store| store.run(run))
+    }
+    fn runs(&self, query: ListRuns) -> BoxFuture<'static, Result<Vec<RunFold>, StoreError>> {
+        self.inner.runs(query)
+    }
+    fn claim(&self, key: String) -> BoxFuture<'static, Result<Option<String>, StoreError>> {
+        self.inner.claim(key)
+    }
+    fn threads(&self) -> BoxFuture<'static, Result<Vec<ThreadUsage>, StoreError>> {
+        self.inner.threads()
+    }
+    fn trim(&self, thread: ThreadId, through: Seq) -> BoxFuture<'static, Result<Trimmed, StoreError>> {
+        self.inner.trim(thread, through)
+    }
+    fn forget(&self, run: RunId) -> BoxFuture<'static, Result<(), StoreError>> {
+        self.inner.forget(run)
+    }
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_fails_for_a_while_does_not_harm_the_run() {
+    for ground in Ground::each(&[LOUD]) {
+        let failures = Arc::<AtomicU32>::default();
+        let host = ground.service_on(Arc::new(Failing { inner: ground.store(), failures: Arc::clone(&failures) }));
+        let other = ground.service();
+        let run = begin(&host, "loud").await;
+        while !ground.path().join("up").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        failures.store(12, Ordering::Relaxed);
+        std::fs::write(ground.path().join("go"), "").unwrap();
+        let fold = wait(&other, &run, Until::Ended).await;
+        assert_eq!(fold.status, RunStatus::Done, "{fold:?}");
+        let expected: Vec<_> = (1..=6000).map(|n: u32| n.to_string()).collect();
+        assert_eq!(output(&records(&other, &run).await), expected);
+        check(&other, &run).await;
+        host.finish(&run, SOON).await;
+        let spooled = std::fs::read_to_string(host.spools().path(&run)).unwrap();
+        assert_eq!(spooled.lines().count() as u64, fold.last.0 + 1, "the spool has it all");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spool_folder_that_cannot_be_used_does_not_harm_the_run() {
+    for ground in Ground::each(&[LOUD]) {
+        std::fs::write(ground.layout().spool(), "not a folder").unwrap();
+        std::fs::write(ground.path().join("go"), "").unwrap();
+        let service = ground.service();
+        let run = begin(&service, "loud").await;
+        let fold = wait(&service, &run, Until::Ended).await;
+        assert_eq!((fold.status, fold.usage.log_lines), (RunStatus::Done, 6000));
+        assert_eq!(service.snapshot(&run).await.unwrap().spool, None, "no path to what is not there");
+        let notes = records(&service, &run).await.into_iter().filter(|record| record.event.kind() == "note").count();
+        assert_eq!(notes, 1, "the log says why");
+        tokio::time::timeout(SOON, service.close()).await.unwrap();
+    }
+}
+
+/// What a request commits is not kept waiting by a flood that the same process writes to the same thread.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_leaves_room_for_a_commit() {
+    let ground = Ground::sqlite(&[]);
+    let relay = Relay::start(ground.store(), Config::default()).unwrap();
+    let thread = ThreadId::new("t").unwrap();
+    let publisher = relay.publisher(&thread, &RunId::new("flood").unwrap()).await.unwrap();
+    let flood = tokio::spawn(async move {
+        let mut batch = EventBatch::new();
+        loop {
+            for n in 0..200 {
+                batch.push_line(&LogLine::new("s", Stream::Stdout, format!("line {n} of a flood").as_bytes()));
+            }
+            publisher.send(&mut batch).await;
+        }
+    });
+    let mut times = Vec::new();
+    for n in 0..20 {
+        let start = Instant::now();
+        let run = RunId::new(format!("r{n}")).unwrap();
+        let events = [Note::info("here").into()];
+        let commit = relay.commit(&thread, &run, &events, None);
+        tokio::time::timeout(SOON, commit).await.expect("never").unwrap();
+        times.push(start.elapsed());
+    }
+    flood.abort();
+    times.sort();
+    println!("commits beside a flood took {times:?}");
+    assert!(times[15] < Duration::from_millis(500), "{times:?}");
+    relay.close().await;
+}

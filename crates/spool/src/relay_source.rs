@@ -13,7 +13,7 @@ pub struct RelaySource {
     run: RunId,
     after: Seq,
     follower: Option<Follower>,
-    /// The run may have ended: nothing was asked yet, or its end went by.
+    /// The run may have ended: nothing was asked yet, its end went by, or it has ended with more to come.
     may_have_ended: bool,
 }
 
@@ -34,16 +34,24 @@ impl RelaySource {
         // Taken out while it is asked, so that a dropped or failed call goes on from `after` with a new one.
         let delivery = match follower.try_next().await? {
             Some(delivery) => delivery,
-            None if self.may_have_ended && self.has_ended().await? => return Ok(Delivery::End),
             None => {
-                self.may_have_ended = false;
+                if self.may_have_ended {
+                    match self.last_of_ended().await? {
+                        Some(last) if self.after >= last => return Ok(Delivery::End),
+                        last => self.may_have_ended = last.is_some(),
+                    }
+                }
                 follower.next().await?
             }
         };
         self.after = follower.position();
         self.follower = Some(follower);
         Ok(match delivery {
-            taffrail_relay::Delivery::Gap(gap) => Delivery::Gap { to: gap.to },
+            taffrail_relay::Delivery::Gap(gap) => {
+                // The end may be in it.
+                self.may_have_ended = true;
+                Delivery::Gap { to: gap.to }
+            }
             taffrail_relay::Delivery::Blocks(blocks) => {
                 self.may_have_ended |= blocks.iter().any(may_end_the_run);
                 Delivery::Blocks(blocks)
@@ -51,9 +59,10 @@ impl RelaySource {
         })
     }
 
-    async fn has_ended(&self) -> Result<bool, RelayError> {
+    /// The last record of the run, if it has ended.
+    async fn last_of_ended(&self) -> Result<Option<Seq>, RelayError> {
         let fold = self.relay.run(&self.run).await?;
-        Ok(fold.is_some_and(|fold| fold.status.ended() && self.after >= fold.last))
+        Ok(fold.filter(|fold| fold.status.ended()).map(|fold| fold.last))
     }
 }
 

@@ -79,7 +79,7 @@ async fn thirty_two_threads_and_fifty_readers_see_one_log() {
     publisher.flush().await.unwrap();
     let log = whole(&relay, total + 1).await;
     assert_dense(&log, Seq::START);
-    let log: Vec<String> = log.iter().map(|record| text(record)).collect();
+    let log: Vec<String> = log.iter().map(text).collect();
     // Each publisher's events are there once, in its order.
     let mut next = [0; THREADS];
     for text in &log[1..] {

@@ -33,7 +33,6 @@ pub(crate) struct Hot {
     head: watch::Sender<Seq>,
     durable: watch::Sender<u64>,
     numbering: Mutex<Numbering>,
-    turn: tokio::sync::Mutex<()>,
     /// The last change of the store, as its number, that was looked into for this thread.
     looked: AtomicU64,
     looking: tokio::sync::Mutex<()>,
@@ -62,7 +61,6 @@ impl Hot {
             head: watch::Sender::new(head),
             durable: watch::Sender::new(0),
             numbering: Mutex::new(numbering),
-            turn: tokio::sync::Mutex::default(),
             looked: AtomicU64::new(0),
             looking: tokio::sync::Mutex::default(),
         }
@@ -108,12 +106,6 @@ impl Hot {
         let taken = incoming.pending.take(max_bytes);
         incoming.queued = incoming.pending.count() > 0;
         (taken, incoming.queued)
-    }
-
-    /// Held from the reading of the numbering until what was numbered is stored, so that the writer and a commit beside
-    /// it do not number the same positions. Only a matter of fairness: the store refuses the second.
-    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.turn.lock().await
     }
 
     /// The writer's numbering. Its folds are those of runs that it writes for; the index of the store has the others.

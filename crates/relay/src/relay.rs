@@ -22,9 +22,6 @@ use crate::{
 
 /// What a record takes, generously: some 250 bytes are usual.
 const RECORD_BYTES: usize = 512;
-/// How long a commit waits for the writer of its own process.
-const TURN_PATIENCE: Duration = Duration::from_secs(1);
-
 /// A store with one writer, and any number of publishers and readers.
 ///
 /// A clone is the same relay. When the last clone is dropped, the writer stores what was accepted and ends;
@@ -150,10 +147,8 @@ impl Relay {
             pending.push(Handover { run, ts: clock::now(), bodies: &body, count: 1, lines: 0, line_bytes: 0, folding });
         }
         let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
-        // Against a flood that this process writes itself a commit would come too late again and again. But a writer
-        // whose store fails keeps its turn, and the caller shall hear of that.
-        let turn = hot.as_deref().map(|hot| tokio::time::timeout(TURN_PATIENCE, hot.turn()));
-        let _turn = futures_util::future::OptionFuture::from(turn).await;
+        // Not in turn with the writer of this process: beside a flood, trying again takes a millisecond, and a turn as
+        // long as the writer's group, some hundred.
         loop {
             // The head first: if the run's state is newer than it, the numbers below conflict.
             let head = self.store().extent(thread.clone()).await?.head;

@@ -94,11 +94,6 @@ async fn store_group(
     config: &Config,
     mut group: Vec<Taken>,
 ) -> Result<Vec<Taken>, StoreError> {
-    let hots: Vec<Arc<Hot>> = group.iter().map(|taken| Arc::clone(&taken.hot)).collect();
-    let mut turns = Vec::with_capacity(hots.len());
-    for hot in &hots {
-        turns.push(hot.turn().await);
-    }
     for taken in &group {
         learn(store, queue, config, taken).await?;
     }

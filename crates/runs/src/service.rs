@@ -1,6 +1,6 @@
 //! The service itself: what it is made of, and how it is opened and closed.
 
-use std::sync::Arc;
+use std::{future, sync::Arc, time::Duration};
 
 use taffrail_engine::{Engine, playbook::Library, process};
 use taffrail_mcp_core::{Level, Note, RunFold, RunId, Snapshot};
@@ -125,5 +125,21 @@ impl Service {
         }
         self.inner.relay.close().await;
         let _ = tokio::task::spawn_blocking(process::dismiss_guard).await;
+    }
+
+    /// The same with less patience: processes that have not ended after `grace` are killed.
+    pub async fn close_within(&self, grace: Duration) {
+        let hosted = self.inner.hosted.close();
+        let impatient = async {
+            tokio::time::sleep(grace).await;
+            for run in &hosted {
+                run.shutdown.kill();
+            }
+            future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = self.close() => {}
+            () = impatient => {}
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Acceptance tests of the `taffrail` command: the program itself, each test on a data directory of its own.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failing helper fails its test")]
+
 mod proc;
 mod records;
 mod redact;

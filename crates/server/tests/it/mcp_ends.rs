@@ -81,7 +81,8 @@ fn what_ignores_the_end_is_killed_in_time() {
     let start = Instant::now();
     client.hang_up();
     let done = client.proc.end();
-    assert!(start.elapsed() < Duration::from_secs(8), "{:?}", start.elapsed());
+    // Two seconds are promised; a busy machine has some more, but not the five of a run that is cancelled.
+    assert!(start.elapsed() < Duration::from_millis(3500), "{:?}", start.elapsed());
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert_interrupted(&world, &run, pid);
 }

@@ -5,7 +5,10 @@ use std::fs;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::world::{World, here};
+use crate::{
+    proc::Proc,
+    world::{World, here},
+};
 
 fn schema(world: &World, of: &str) -> Validator {
     let schema = world.expect(0, &["schema", of]).json();
@@ -35,6 +38,12 @@ fn the_records_of_whole_runs_fit() {
         (127, &["exec", "--json", "--", "no-such-program"]),
     ];
     let mut seen = 0;
+    let mut tour = world.command(&["run", "./playbooks/tour.yaml", "--json", "-i", "lines=20"]);
+    tour.current_dir(here("../.."));
+    let tour = Proc::start(tour).end();
+    assert_eq!(tour.code, Some(3), "{}", tour.stderr);
+    assert!(tour.records().iter().any(|record| record["type"] == "branch-done"));
+    tour.records().iter().for_each(|record| check(&records, record));
     for (code, args) in runs {
         for record in world.expect(code, args).records() {
             check(&records, &record);
@@ -43,8 +52,8 @@ fn the_records_of_whole_runs_fit() {
     }
     assert!(seen > 30, "{seen}");
     let listed = world.expect(0, &["runs", "--json"]).records();
-    let suspended = listed.last().unwrap()["run"].as_str().unwrap().to_owned();
-    assert_eq!(listed.len(), 5);
+    let suspended = listed[4]["run"].as_str().unwrap().to_owned();
+    assert_eq!(listed.len(), 6);
     listed.iter().for_each(|snapshot| check(&snapshots, snapshot));
     world.expect(0, &["approve", &suspended, "-i", "region=us"]);
     world.expect(0, &["logs", &suspended, "--json"]).records().iter().for_each(|record| check(&records, record));

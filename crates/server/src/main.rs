@@ -67,9 +67,13 @@ fn report(error: &anyhow::Error) -> ExitCode {
 /// What the caller typed wrong is a usage error.
 fn usage_or_failure(error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<RunsError>() {
-        Some(RunsError::Inputs { .. } | RunsError::Id(_) | RunsError::Command(_) | RunsError::Playbook(_)) => {
-            exit::USAGE
-        }
+        Some(
+            RunsError::Inputs { .. }
+            | RunsError::Id(_)
+            | RunsError::Command(_)
+            | RunsError::Playbook(_)
+            | RunsError::KeyLength { .. },
+        ) => exit::USAGE,
         Some(RunsError::Relay(taffrail_relay::RelayError::BadPattern { .. })) => exit::USAGE,
         Some(RunsError::Relay(taffrail_relay::RelayError::CursorAhead { .. })) => exit::USAGE,
         Some(RunsError::Resume(error)) if error.is_about_what_was_given() => exit::USAGE,

@@ -94,6 +94,10 @@ fn a_command_line_that_cannot_be_is_status_2() {
         let done = world.expect(2, args);
         assert!(done.stdout.is_empty() && !done.stderr.is_empty(), "{args:?}");
     }
+    for key in ["", &"k".repeat(257)] {
+        let done = world.expect(2, &["run", "small", "--idempotency-key", key]);
+        assert!(done.stderr.contains("1 to 256 characters"), "{}", done.stderr);
+    }
     for args in [
         &["run", "small", "--thread", "a b"][..],
         &["exec", "--thread", "", "--", "true"],

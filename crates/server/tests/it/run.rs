@@ -156,6 +156,34 @@ fn a_key_starts_a_run_once() {
 }
 
 #[test]
+fn who_watches_changes_nothing() {
+    let world = World::new();
+    let file = world.file("go");
+    // Its reader goes after the first line, while the run goes on.
+    let mut command = world.program("sh");
+    let script = r#""$0" run hold --json -i "file=$1" | head -n 1; echo gone"#;
+    command.args(["-c", script, env!("CARGO_BIN_EXE_taffrail")]).arg(&file);
+    let mut shell = crate::proc::Proc::start(command);
+    let run = shell.record(|record| record["type"] == "run-start")["run"].as_str().unwrap().to_owned();
+    let mut follower = world.start(&["logs", "-f", "--json", &run]);
+    follower.log("holding ");
+    std::fs::write(&file, "").unwrap();
+    assert_eq!(shell.line().as_deref(), Some("gone"));
+    follower.record(|record| record["type"] == "run-finished");
+    assert_whole(&follower.end().records(), "done");
+    // A disk that is full, and a stream that is closed.
+    for to in [">/dev/full 2>&1", ">&- 2>&-"] {
+        for flags in ["", "--json"] {
+            let mut command = world.program("sh");
+            command.args(["-c", &format!(r#"exec "$0" run small {flags} {to}"#), env!("CARGO_BIN_EXE_taffrail")]);
+            assert_eq!(crate::proc::Proc::start(command).end().code, Some(0), "{flags} {to}");
+        }
+    }
+    let listed = world.expect(0, &["runs", "--status", "done", "--json"]).records();
+    assert_eq!(listed.len(), 5);
+}
+
+#[test]
 fn a_question_is_answered_and_a_wrong_answer_changes_nothing() {
     let world = World::new();
     let run = run_of(&world.expect(3, &["run", "question", "--json"]).records());

@@ -131,16 +131,13 @@ impl Hot {
         self.head.send_replace(head);
     }
 
-    /// A commit beside the writer has stored these blocks of a run, numbered after `expected`.
-    pub(crate) fn committed(&self, after: &Numbering, expected: Seq, run: &RunId, blocks: &[crate::Block]) {
-        let mut numbering = lock(&self.numbering);
-        numbering.ts = numbering.ts.max(after.ts);
-        // Else the writer's next append is a conflict, which sets it right.
-        if numbering.head == expected {
-            numbering.head = after.head;
-            numbering.folds.remove(run);
+    /// A commit beside the writer has stored these blocks. The writer's next append is a conflict, which tells it: only
+    /// the writer itself changes what it numbers by, or it could learn of a run and of the head at different times.
+    pub(crate) fn committed(&self, ts: Timestamp, blocks: &[crate::Block]) {
+        {
+            let mut numbering = lock(&self.numbering);
+            numbering.ts = numbering.ts.max(ts);
         }
-        drop(numbering);
         self.show(blocks);
     }
 

@@ -142,9 +142,13 @@ impl Relay {
         for event in events {
             let mut body = Vec::new();
             event.encode_body(&mut body);
+            let (lines, line_bytes) = match event {
+                Event::Log(log) => (log.lines(), log.bytes()),
+                _ => (0, 0),
+            };
             let folding = [(0, event.clone())];
             let folding = if event.folds() { &folding[..] } else { &[] };
-            pending.push(Handover { run, ts: clock::now(), bodies: &body, count: 1, lines: 0, line_bytes: 0, folding });
+            pending.push(Handover { run, ts: clock::now(), bodies: &body, count: 1, lines, line_bytes, folding });
         }
         let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
         // Not in turn with the writer of this process: beside a flood, trying again takes a millisecond, and a turn as
@@ -168,7 +172,7 @@ impl Relay {
                     // One that came into being meanwhile has readers too.
                     let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
                     if let Some(hot) = hot {
-                        hot.committed(&numbering, head, run, &blocks);
+                        hot.committed(numbering.ts, &blocks);
                     }
                     return Ok(fold);
                 }

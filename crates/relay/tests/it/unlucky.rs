@@ -10,14 +10,14 @@ use std::{
 };
 
 use taffrail_mcp_core::{
-    BoxFuture, EventSink, Record, RunFinished, RunFold, RunId, RunStart, RunStatus, Seq, Start, ThreadId, Usage,
+    BoxFuture, EventSink, Record, RunFinished, RunFold, RunId, RunStart, RunStatus, Seq, Start, Stream, ThreadId, Usage,
 };
 use taffrail_relay::{
     Append, Appended, Block, Extent, ListRuns, MemoryStore, ReadBlocks, Store, StoreError, ThreadUsage, Trimmed,
 };
 use tokio::sync::{Semaphore, watch};
 
-use crate::support::{assert_dense, note, read, relay, run, text, thread, whole};
+use crate::support::{assert_dense, log, note, read, relay, run, text, thread, whole};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -28,18 +28,27 @@ struct Unlucky {
     /// One permit lets all through.
     extents: Arc<Semaphore>,
     lost: Arc<AtomicU32>,
+    /// The answers of this many questions about runs are as old as the question, and late.
+    stale: Arc<AtomicU32>,
+    late: Arc<Semaphore>,
 }
 
 impl Unlucky {
     fn new() -> Self {
-        Self { inner: MemoryStore::new(), extents: Arc::new(Semaphore::new(1)), lost: Arc::default() }
+        let (extents, late) = (Arc::new(Semaphore::new(1)), Arc::new(Semaphore::new(0)));
+        Self { inner: MemoryStore::new(), extents, lost: Arc::default(), stale: Arc::default(), late }
     }
+}
+
+/// Counts down; whether it was above zero.
+fn take(counter: &AtomicU32) -> bool {
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
 }
 
 impl Store for Unlucky {
     fn append(&self, group: Vec<Append>) -> BoxFuture<'static, Result<Vec<Appended>, StoreError>> {
         let answers = self.inner.append(group);
-        let lose = self.lost.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok();
+        let lose = take(&self.lost);
         Box::pin(async move {
             let answers = answers.await?;
             if lose {
@@ -60,7 +69,14 @@ impl Store for Unlucky {
         self.inner.read(query)
     }
     fn run(&self, run: RunId) -> BoxFuture<'static, Result<Option<RunFold>, StoreError>> {
-        self.inner.run(run)
+        let answer = self.inner.run(run);
+        let late = take(&self.stale).then(|| Arc::clone(&self.late));
+        Box::pin(async move {
+            if let Some(late) = late {
+                late.acquire().await.unwrap().forget();
+            }
+            answer.await
+        })
     }
     fn runs(&self, query: ListRuns) -> BoxFuture<'static, Result<Vec<RunFold>, StoreError>> {
         self.inner.runs(query)
@@ -209,6 +225,51 @@ async fn the_index_is_the_fold_of_the_log_however_writers_meet() {
         let numbers: Vec<_> = texts[1..21].iter().map(|text| text.rsplit(' ').next().unwrap()).collect();
         assert_eq!(numbers, (0..20).map(|n| n.to_string()).collect::<Vec<_>>());
     }
+}
+
+#[tokio::test]
+async fn a_commit_while_the_writer_learns_of_its_run_is_not_forgotten() {
+    let store = Unlucky::new();
+    let relay = relay(store.clone());
+    relay.commit(&thread(), &run("r"), &[started().into()], None).await.unwrap();
+    let publisher = relay.publisher(&thread(), &run("r")).await.unwrap();
+    store.stale.store(1, Ordering::Relaxed);
+    publisher.emit(note("x"));
+    while store.stale.load(Ordering::Relaxed) > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let asked = taffrail_mcp_core::CancelRequested { actor: "me".into(), reason: None, kill: false };
+    relay.commit(&thread(), &run("r"), &[asked.into()], None).await.unwrap();
+    store.late.add_permits(1);
+    publisher.flush().await.unwrap();
+    let fold = relay.run(&run("r")).await.unwrap().unwrap();
+    assert_eq!(fold, folded(&whole(&relay, 3).await, &run("r")));
+    assert!(fold.cancel.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_is_written_by_a_publisher_and_by_commits() {
+    let relay = relay(MemoryStore::new());
+    let publisher = relay.publisher(&thread(), &run("r")).await.unwrap();
+    publisher.emit(started().into());
+    let emitter = tokio::spawn(async move {
+        for n in 0..10_000 {
+            publisher.emit(note(n.to_string()));
+            if n % 3 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        publisher.flush().await.unwrap();
+    });
+    let mut commits = 0;
+    while !emitter.is_finished() {
+        relay.commit(&thread(), &run("r"), &[log("s", Stream::Stdout, "c")], None).await.unwrap();
+        commits += 1;
+    }
+    emitter.await.unwrap();
+    let records = whole(&relay, 10_001 + commits).await;
+    assert_dense(&records, Seq::START);
+    assert_eq!(relay.run(&run("r")).await.unwrap(), Some(folded(&records, &run("r"))));
 }
 
 #[tokio::test]

@@ -90,6 +90,10 @@ pub async fn sweep(relay: &Relay, retention: &Retention, dry_run: bool) -> Resul
         swept.trimmed.bytes += trimmed.bytes;
         let first = relay.extent(&cut.thread).await?.first;
         for fold in runs.into_iter().filter(|fold| fold.last < first) {
+            // Looked at again: it may have written since it was listed.
+            if relay.run(&fold.run).await?.is_some_and(|now| now.last >= first) {
+                continue;
+            }
             relay.store().forget(fold.run.clone()).await?;
             swept.runs.push(fold.run);
         }

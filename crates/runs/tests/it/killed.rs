@@ -22,15 +22,16 @@ const SOON: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_run_written_by_eight_publishers() {
-    survive(Runs::One).await;
+    println!("{}", survive(Runs::One).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn eight_runs_on_one_thread() {
-    survive(Runs::Many).await;
+    println!("{}", survive(Runs::Many).await);
 }
 
-async fn survive(runs: Runs) {
+/// Says what happened, for people.
+async fn survive(runs: Runs) -> String {
     let kills = std::env::var(KILLS).map_or(DEFAULT_KILLS, |kills| kills.parse().unwrap()) / 2;
     let mut random = jobs::Random::of_now();
     let (mut records, mut acks, mut seen) = (0, 0, 0);
@@ -51,7 +52,7 @@ async fn survive(runs: Runs) {
         records += checker.records();
         seen += checker.seen;
     }
-    println!("{kills} kills, seed {}: {records} records, {acks} acknowledgements, {seen} seen by readers", random.seed);
+    format!("{kills} kills, seed {}: {records} records, {acks} acknowledgements, {seen} seen by readers", random.seed)
 }
 
 /// Lets the writer work for a while and kills it. How often it had acknowledged something.

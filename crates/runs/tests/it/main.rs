@@ -1,5 +1,5 @@
 //! What must hold whatever happens to the processes that work on one data directory. In one binary.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failing helper fails its test")]
 
 mod decide;
 mod faults;

@@ -89,7 +89,7 @@ async fn a_sweep_leaves_what_goes_on_and_tells_exactly_what_is_gone() {
 
         // All of it: the run leaves the index, and its numbers are not used again.
         let all = Retention { keep_records: 0, ..retention };
-        assert_eq!(sweep(&relay, &all, false).await.unwrap().runs, [done.clone()]);
+        assert_eq!(sweep(&relay, &all, false).await.unwrap().runs, std::slice::from_ref(&done));
         assert_eq!(left(&fresh, &done, 5).await, (Some((6, 102)), vec![]));
         assert_eq!(fresh.run(&done).await.unwrap(), None);
         let ids: Vec<_> = fresh.runs(ListRuns::default()).await.unwrap().into_iter().map(|fold| fold.run).collect();

@@ -14,7 +14,7 @@ const STEPS: &[Step] = &[
     ("layers", lint::layers),
     ("promises", lint::promises),
     ("clippy", lint::clippy),
-    ("test", || test::run(false)),
+    ("test", || test::run(test::Size::Ci)),
     ("wire", || wire::run(wire::Mode::Check)),
     ("examples", examples::run),
     ("docs", docs::run),

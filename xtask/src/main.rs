@@ -63,8 +63,8 @@ fn run(task: &str, args: &[String]) -> Result<Outcome> {
     match (task, args) {
         ("ci", []) => ci::run(),
         ("lint", []) => lint::run(),
-        ("test", []) => test::run(false),
-        ("test", [heavy]) if heavy == "--heavy" => test::run(true),
+        ("test", []) => test::run(test::Size::Usual),
+        ("test", [heavy]) if heavy == "--heavy" => test::run(test::Size::Heavy),
         ("wire", []) => wire::run(wire::Mode::Write),
         ("wire", [check]) if check == "--check" => wire::run(wire::Mode::Check),
         ("examples", []) => examples::run(),

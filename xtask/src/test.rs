@@ -10,7 +10,21 @@ use crate::{
 /// Set for tests that have a larger form: more property cases, longer floods.
 const HEAVY: &str = "TAFFRAIL_HEAVY";
 
-pub(crate) fn run(heavy: bool) -> Result<Outcome> {
+/// How often writers are killed in the tests of crashes; 200 times take a minute.
+const KILLS: (&str, &str) = ("TAFFRAIL_KILLS", "200");
+
+/// How much is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// What suits somebody who waits for it.
+    Usual,
+    /// With all the kills.
+    Ci,
+    /// The larger form of everything.
+    Heavy,
+}
+
+pub(crate) fn run(size: Size) -> Result<Outcome> {
     let mut tests = if has_cargo("nextest")? {
         cargo(["nextest", "run", "--workspace", "--no-fail-fast"])
     } else {
@@ -20,7 +34,10 @@ pub(crate) fn run(heavy: bool) -> Result<Outcome> {
     let mut docs = cargo(["test", "--workspace", "--doc", "--no-fail-fast"]);
     let mut failures = Vec::new();
     for command in [&mut tests, &mut docs] {
-        if heavy {
+        if size != Size::Usual {
+            command.env(KILLS.0, KILLS.1);
+        }
+        if size == Size::Heavy {
             command.env(HEAVY, "1").env("PROPTEST_CASES", "10000");
         }
         failures.extend(show_and_run(command).err().map(|error| format!("{error:#}")));

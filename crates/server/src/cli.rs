@@ -170,7 +170,7 @@ pub(crate) struct Runs {
     #[arg(long)]
     pub(crate) thread: Option<String>,
     /// At most this many
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 20, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..))]
     pub(crate) limit: usize,
     /// Only runs started before this one
     #[arg(long, value_name = "RUN")]

@@ -60,24 +60,27 @@ pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show
                 }
             }
             signal = signals.next() => {
-                if signal == Asked::Shutdown {
-                    service.close().await;
-                } else {
-                    let request = Cancel {
-                        run: run.clone(),
-                        reason: Some("Ctrl-C".into()),
-                        actor: context::actor(),
-                        kill: signal == Asked::Kill,
-                    };
-                    let service = service.clone();
-                    tokio::spawn(async move { service.cancel(request).await });
-                }
+                // In a task of its own, so that a second signal is heard.
+                tokio::spawn(act(signal, service.clone(), run.clone()));
             }
         }
     };
     service.finish(run, SPOOL_TIME).await;
     view.finish(&service.snapshot(run).await?);
     Ok(fold)
+}
+
+async fn act(signal: Asked, service: Service, run: RunId) {
+    let kill = match signal {
+        Asked::Shutdown => return service.close().await,
+        Asked::ShutdownNow => return service.close_within(Duration::ZERO).await,
+        Asked::Cancel => false,
+        Asked::Kill => true,
+    };
+    let request = Cancel { run, reason: Some("Ctrl-C".into()), actor: context::actor(), kill };
+    if let Err(error) = service.cancel(request).await {
+        tracing::error!(%error, "the run could not be cancelled");
+    }
 }
 
 /// A gap as a line.
@@ -125,6 +128,7 @@ enum Asked {
     Cancel,
     Kill,
     Shutdown,
+    ShutdownNow,
 }
 
 struct Signals {
@@ -132,6 +136,7 @@ struct Signals {
     terminate: Signal,
     hangup: Signal,
     interrupts: u32,
+    terminates: u32,
 }
 
 impl Signals {
@@ -141,6 +146,7 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hangup: signal(SignalKind::hangup())?,
             interrupts: 0,
+            terminates: 0,
         })
     }
 
@@ -150,8 +156,13 @@ impl Signals {
                 self.interrupts += 1;
                 if self.interrupts == 1 { Asked::Cancel } else { Asked::Kill }
             }
-            _ = self.terminate.recv() => Asked::Shutdown,
-            _ = self.hangup.recv() => Asked::Shutdown,
+            _ = self.terminate.recv() => self.terminated(),
+            _ = self.hangup.recv() => self.terminated(),
         }
+    }
+
+    fn terminated(&mut self) -> Asked {
+        self.terminates += 1;
+        if self.terminates == 1 { Asked::Shutdown } else { Asked::ShutdownNow }
     }
 }

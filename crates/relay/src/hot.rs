@@ -75,6 +75,14 @@ impl Hot {
         Ok(incoming.push(new))
     }
 
+    /// Puts a remark of the relay before everything that is pending. Returns whether the writer must be told.
+    pub(crate) fn remark(&self, new: Handover<'_>) -> bool {
+        let mut incoming = lock(&self.incoming);
+        incoming.held += new.bodies.len();
+        incoming.pending.push_remark(new);
+        !std::mem::replace(&mut incoming.queued, true)
+    }
+
     /// Accepts events when there is room for them; gives them back when there is none.
     pub(crate) fn accept_with_room<'a>(&self, new: Handover<'a>) -> Result<bool, Handover<'a>> {
         let mut incoming = lock(&self.incoming);
@@ -104,7 +112,7 @@ impl Hot {
     pub(crate) fn take(&self, max_bytes: usize) -> (Pending, bool) {
         let mut incoming = lock(&self.incoming);
         let taken = incoming.pending.take(max_bytes);
-        incoming.queued = incoming.pending.count() > 0;
+        incoming.queued = !incoming.pending.is_empty();
         (taken, incoming.queued)
     }
 

@@ -40,9 +40,34 @@ struct Chunk {
     segments: Vec<Segment>,
     /// Events that change a run's state: their segment, their index in it, themselves.
     folding: Vec<(u32, u64, Event)>,
+    /// The relay's own, see [`Pending::push_remark`].
+    remark: bool,
 }
 
 impl Chunk {
+    fn push(&mut self, run: u32, new: Handover<'_>) {
+        let Handover { run: _, ts, bodies, count, lines, line_bytes, folding } = new;
+        self.bodies.extend_from_slice(bodies);
+        let segment = u32::try_from(self.segments.len()).unwrap_or(u32::MAX);
+        self.folding.extend(folding.iter().map(|(index, event)| (segment, *index, event.clone())));
+        self.segments.push(Segment {
+            run,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            bytes: u32::try_from(bodies.len()).unwrap_or(u32::MAX),
+            lines: u32::try_from(lines).unwrap_or(u32::MAX),
+            line_bytes,
+            ts,
+        });
+    }
+
+    /// Records that a publisher handed over.
+    fn accepted(&self) -> u64 {
+        match self.remark {
+            true => 0,
+            false => self.segments.iter().map(|segment| u64::from(segment.count)).sum(),
+        }
+    }
+
     fn full(&self) -> bool {
         self.bodies.len() >= CHUNK_BYTES || self.segments.len() >= CHUNK_SEGMENTS
     }
@@ -53,7 +78,7 @@ impl Chunk {
 pub(crate) struct Pending {
     chunks: VecDeque<Chunk>,
     runs: Vec<RunId>,
-    /// Records in it.
+    /// Records that publishers handed over.
     count: u64,
     bytes: usize,
 }
@@ -70,7 +95,12 @@ pub(crate) struct Handover<'a> {
 }
 
 impl Pending {
-    /// Records in it.
+    /// Whether there is nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Records in it that publishers handed over.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
@@ -87,7 +117,28 @@ impl Pending {
 
     /// Adds events at the end.
     pub(crate) fn push(&mut self, new: Handover<'_>) {
-        let Handover { run, ts, bodies, count, lines, line_bytes, folding } = new;
+        let run = self.index_of(new.run);
+        self.count += new.count;
+        self.bytes += new.bodies.len();
+        if self.chunks.back().is_none_or(Chunk::full) {
+            self.chunks.push_back(Chunk::default());
+        }
+        if let Some(chunk) = self.chunks.back_mut() {
+            chunk.push(run, new);
+        }
+    }
+
+    /// Adds a remark of the relay's own before everything, so that it cannot come behind the end of a run that is
+    /// pending. Nobody waits for it, so it does not count as accepted.
+    pub(crate) fn push_remark(&mut self, new: Handover<'_>) {
+        let run = self.index_of(new.run);
+        self.bytes += new.bodies.len();
+        let mut chunk = Chunk { remark: true, ..Chunk::default() };
+        chunk.push(run, new);
+        self.chunks.push_front(chunk);
+    }
+
+    fn index_of(&mut self, run: &RunId) -> u32 {
         let at = match self.runs.iter().rposition(|known| known == run) {
             Some(at) => at,
             None => {
@@ -95,23 +146,7 @@ impl Pending {
                 self.runs.len() - 1
             }
         };
-        if self.chunks.back().is_none_or(Chunk::full) {
-            self.chunks.push_back(Chunk::default());
-        }
-        let Some(chunk) = self.chunks.back_mut() else { return };
-        self.count += count;
-        self.bytes += bodies.len();
-        chunk.bodies.extend_from_slice(bodies);
-        let segment = u32::try_from(chunk.segments.len()).unwrap_or(u32::MAX);
-        chunk.folding.extend(folding.iter().map(|(index, event)| (segment, *index, event.clone())));
-        chunk.segments.push(Segment {
-            run: u32::try_from(at).unwrap_or(u32::MAX),
-            count: u32::try_from(count).unwrap_or(u32::MAX),
-            bytes: u32::try_from(bodies.len()).unwrap_or(u32::MAX),
-            lines: u32::try_from(lines).unwrap_or(u32::MAX),
-            line_bytes,
-            ts,
-        });
+        u32::try_from(at).unwrap_or(u32::MAX)
     }
 
     /// Takes whole chunks from the front until `max_bytes` are reached; at least one when there is one.
@@ -121,7 +156,7 @@ impl Pending {
             && let Some(chunk) = self.chunks.pop_front()
         {
             taken.bytes += chunk.bodies.len();
-            taken.count += chunk.segments.iter().map(|s| u64::from(s.count)).sum::<u64>();
+            taken.count += chunk.accepted();
             taken.chunks.push_back(chunk);
         }
         self.bytes -= taken.bytes;

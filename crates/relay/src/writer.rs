@@ -173,7 +173,7 @@ fn note_retries(queue: &Queue, taken: &Taken, attempts: u32) {
     let mut body = Vec::new();
     Event::from(note).encode_body(&mut body);
     let note = Handover { run, ts: clock::now(), bodies: &body, count: 1, lines: 0, line_bytes: 0, folding: &[] };
-    if let Ok(true) = taken.hot.accept(note) {
+    if taken.hot.remark(note) {
         queue.push(Arc::clone(&taken.hot));
     }
 }

@@ -9,6 +9,9 @@ use taffrail_spool::{Spools, What};
 
 use crate::{Config, RunsError, clock, hosted::HostedRuns, live::LiveRuns, next};
 
+/// How long a store that fails is waited for at the end.
+const STORE_TIME: Duration = Duration::from_secs(10);
+
 /// Runs, on one store and one data directory. A clone is the same service.
 #[derive(Debug, Clone)]
 pub struct Service {
@@ -113,7 +116,8 @@ impl Service {
 
     /// Ends the service: interrupts the runs it hosts, waits until their processes are gone and everything is stored.
     ///
-    /// Takes at most the grace of the processes and what the store needs.
+    /// Takes at most the grace of the processes and what the store needs, of that no more than 10 s: a full disk does not
+    /// keep a process from ending.
     pub async fn close(&self) {
         let hosted = self.inner.hosted.close();
         for run in &hosted {
@@ -123,7 +127,9 @@ impl Service {
             // Resolves with an error when the sender is gone, which is what is waited for.
             while run.over.changed().await.is_ok() {}
         }
-        self.inner.relay.close().await;
+        if tokio::time::timeout(STORE_TIME, self.inner.relay.close()).await.is_err() {
+            tracing::error!("the store still fails: the last events of the runs hosted here could not be stored");
+        }
         let _ = tokio::task::spawn_blocking(process::dismiss_guard).await;
     }
 

@@ -203,7 +203,10 @@ where
                 return Ok(value);
             }
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, retry_in = ?pause, "the store failed");
+                let known = queue.health.borrow().as_ref().is_some_and(|known| known.to_string() == error.to_string());
+                if !known {
+                    tracing::warn!(%error, "the store failed; trying again until it works");
+                }
                 queue.health.send_replace(Some(error));
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(config.retry_max);

@@ -1,9 +1,14 @@
 //! Ending a run.
 
+use std::time::Duration;
+
 use taffrail_mcp_core::{CancelRequested, Event, Reason, RunFinished, RunFold, RunId, RunStatus};
 use taffrail_relay::{Claim, RelayError};
 
 use crate::{RunsError, Service, wait::Until};
+
+/// How long a store may take to write a request down before the run is ended without.
+const ASK_TIME: Duration = Duration::from_secs(2);
 
 /// A request to end a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +42,16 @@ impl Service {
         if fold.status.rests() {
             return self.cancel_resting(fold, asked).await;
         }
-        self.inner.relay.commit(&fold.thread, &run, &[asked], None).await?;
-        if let Some(hosted) = self.inner.hosted.get(&run) {
+        let hosted = self.inner.hosted.get(&run);
+        let asking = self.inner.relay.commit(&fold.thread, &run, std::slice::from_ref(&asked), None);
+        match tokio::time::timeout(ASK_TIME, asking).await {
+            // What cannot be written down is done all the same, where it can be: nobody ends a run by hand because a
+            // disk is full.
+            Ok(Err(error)) if hosted.is_some() => tracing::warn!(%error, "the request to cancel could not be stored"),
+            Ok(asked) => _ = asked?,
+            Err(_) => tracing::warn!("the request to cancel could not be stored in time"),
+        }
+        if let Some(hosted) = hosted {
             // Its own process need not read that in the log first.
             match kill {
                 true => hosted.cancel.kill(),

@@ -98,9 +98,7 @@ pub enum RunsError {
         first: u64,
     },
     /// Only a person may decide.
-    #[error(
-        "the approval at {state} is for a person: use `taffrail approve {run}`, a console, or the approvals endpoint"
-    )]
+    #[error("the approval at {state} is for a person: ask them to run `taffrail approve {run}`")]
     HumanOnly {
         /// The run.
         run: RunId,
@@ -108,7 +106,7 @@ pub enum RunsError {
         state: String,
     },
     /// The run waits for a decision and none was given.
-    #[error("run {run} waits for {what} at {state}: give it with {how}")]
+    #[error("run {run} waits for {what} at {state}: give it with {how}, or with `taffrail approve {run}`")]
     Undecided {
         /// The run.
         run: RunId,

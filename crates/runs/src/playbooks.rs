@@ -22,13 +22,15 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// When there is none, or it is broken.
+    /// When there is none, or it or one that it calls is broken.
     pub async fn find_playbook(&self, name: String, paths: bool) -> Result<Arc<Playbook>, RunsError> {
-        let found = self.blocking(move |library| match paths && is_path(&name) {
-            true => library.find(&name),
-            false => library.load(&name),
+        let checked = self.blocking(move |library| {
+            let loaded = if paths && is_path(&name) { library.find(&name)? } else { library.load(&name)? };
+            // What it calls is checked too: a run must not find out half-way that its next state cannot be.
+            library.check_path(&loaded.path)
         });
-        Ok(found.await??.playbook)
+        let Parsed { playbook, diagnostics } = checked.await??;
+        Ok(Arc::new(playbook.ok_or(LibraryError::Invalid { diagnostics })?))
     }
 
     /// The playbooks of the folder, broken ones with what is wrong with them.

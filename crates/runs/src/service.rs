@@ -10,7 +10,7 @@ use taffrail_spool::{Spools, What};
 use crate::{Config, RunsError, clock, hosted::HostedRuns, live::LiveRuns, next};
 
 /// How long a store that fails is waited for at the end.
-const STORE_TIME: Duration = Duration::from_secs(10);
+const STORE_TIME: Duration = Duration::from_secs(5);
 
 /// Runs, on one store and one data directory. A clone is the same service.
 #[derive(Debug, Clone)]
@@ -116,21 +116,40 @@ impl Service {
 
     /// Ends the service: interrupts the runs it hosts, waits until their processes are gone and everything is stored.
     ///
-    /// Takes at most the grace of the processes and what the store needs, of that no more than 10 s: a full disk does not
-    /// keep a process from ending.
+    /// Takes at most the grace of the processes and, while the store fails, 5 s more: a full disk does not keep a process
+    /// from ending. What could not be stored then is lost, and whoever looks finds the runs `interrupted`.
     pub async fn close(&self) {
         let hosted = self.inner.hosted.close();
         for run in &hosted {
             run.shutdown.cancel();
         }
-        for mut run in hosted {
-            // Resolves with an error when the sender is gone, which is what is waited for.
-            while run.over.changed().await.is_ok() {}
-        }
-        if tokio::time::timeout(STORE_TIME, self.inner.relay.close()).await.is_err() {
-            tracing::error!("the store still fails: the last events of the runs hosted here could not be stored");
+        let ended = async {
+            for mut run in hosted {
+                // Resolves with an error when the sender is gone, which is what is waited for.
+                while run.over.changed().await.is_ok() {}
+            }
+            self.inner.relay.close().await;
+        };
+        tokio::select! {
+            () = ended => {}
+            () = self.store_given_up(self.patience()) => {
+                tracing::error!("the store still fails: the last events of the runs hosted here are not stored");
+            }
         }
         let _ = tokio::task::spawn_blocking(process::dismiss_guard).await;
+    }
+
+    /// Resolves when this time is over and the store fails: waiting for it any longer would be in vain. For who was told
+    /// to end.
+    pub async fn store_given_up(&self, patience: Duration) {
+        tokio::time::sleep(patience).await;
+        // An error of `wait_for` is the end of the relay, after which nothing is stored either.
+        let _ = self.inner.relay.health().wait_for(Option::is_some).await;
+    }
+
+    /// How long processes have to end, and the store after them.
+    pub fn patience(&self) -> Duration {
+        self.inner.config.grace + STORE_TIME
     }
 
     /// The same with less patience: processes that have not ended after `grace` are killed.

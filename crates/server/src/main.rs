@@ -84,7 +84,11 @@ fn usage_or_failure(error: &anyhow::Error) -> u8 {
 
 /// The reader of our output has seen enough (`… | head`).
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    let kind = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref::<serde_json::Error>() {
+        Some(error) => error.io_error_kind(),
+        None => cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind),
+    };
+    error.chain().any(|cause| kind(cause) == Some(std::io::ErrorKind::BrokenPipe))
 }
 
 fn start_tracing(filter: &str) {

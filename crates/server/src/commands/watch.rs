@@ -5,7 +5,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use futures_util::future::OptionFuture;
 use taffrail_mcp_core::{Gap, RunFold, RunId, Seq, Start, Timestamp};
 use taffrail_relay::Delivery;
 use taffrail_runs::{Cancel, Service};
@@ -18,6 +19,8 @@ use crate::{
 
 /// The live part is drawn this often.
 const DRAW_EVERY: Duration = Duration::from_millis(100);
+/// What a second signal leaves a store that fails: its processes are killed in that time.
+const AT_ONCE: Duration = Duration::from_secs(1);
 /// Time for the spool to catch up before the command exits; it is rarely behind by more than a block.
 const SPOOL_TIME: Duration = Duration::from_secs(10);
 /// Of a terminal that does not tell.
@@ -31,6 +34,8 @@ pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show
     let mut follower = service.follow(run, Start::After(after)).await?;
     let mut draw = tokio::time::interval(DRAW_EVERY);
     draw.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    // Set by the first signal, and to less by the second.
+    let mut given_up = OptionFuture::default();
     let fold = loop {
         tokio::select! {
             delivery = follower.next() => {
@@ -59,9 +64,15 @@ pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show
                     break fold;
                 }
             }
+            Some(()) = &mut given_up => {
+                // The guard ends what is left of the processes.
+                bail!("the store still fails, so that the end of run {run} is not stored; its processes are ended");
+            }
             signal = signals.next() => {
                 // In a task of its own, so that a second signal is heard.
                 tokio::spawn(act(signal, service.clone(), run.clone()));
+                let patience = if signal.is_first() { service.patience() } else { AT_ONCE };
+                given_up = Some(Box::pin(service.store_given_up(patience))).into();
             }
         }
     };
@@ -129,6 +140,12 @@ enum Asked {
     Kill,
     Shutdown,
     ShutdownNow,
+}
+
+impl Asked {
+    fn is_first(self) -> bool {
+        matches!(self, Asked::Cancel | Asked::Shutdown)
+    }
 }
 
 struct Signals {

@@ -1,11 +1,13 @@
 //! Deciding approvals and answering questions.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use taffrail_engine::Resolution;
 use taffrail_mcp_core::{ApprovalResolved, Decision, Event, RunFold, RunId, RunStatus, Seq};
 use taffrail_relay::{Claim, RelayError};
 
-use crate::{RunsError, Service};
+use crate::{RunsError, Service, door::Door};
 
 /// A decision by a person.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,9 +73,9 @@ impl Service {
             content => (content, secrets.into_iter().chain(given).collect()),
         };
         let resolution = Resolution { approval: pending.approval.clone(), hash: pending.hash, decision, content };
-        let publisher = self.inner.relay.publisher(&stored.fold.thread, &run).await?;
+        let door = Arc::new(Door::new(self.inner.relay.publisher(&stored.fold.thread, &run).await?));
         // Made ready and thrown away: it checks the answer, the hash and the secrets.
-        drop(self.ready(&stored, Some(resolution.clone()), secrets, &publisher, &self.cancels())?);
+        drop(self.ready(&stored, Some(resolution.clone()), secrets, &door, &self.cancels())?);
         let event = Event::from(resolved(&resolution, &actor, seen));
         let claim = Claim { key: format!("approval:{}", pending.approval), value: word(decision).to_owned() };
         match self.inner.relay.commit(&stored.fold.thread, &run, &[event], Some(claim)).await {

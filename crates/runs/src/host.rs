@@ -1,14 +1,13 @@
 //! Hosting: a run goes on in a task of this process until it rests.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use taffrail_engine::{Run, process::Cancel};
 use taffrail_mcp_core::{RunFold, RunId, ThreadId};
-use taffrail_relay::Publisher;
 use taffrail_spool::RelaySource;
 use tokio::sync::watch;
 
-use crate::{RunsError, Service, hosted::Hosted, live::LiveLock};
+use crate::{RunsError, Service, door::Door, hosted::Hosted, live::LiveLock};
 
 /// Requests from other processes are looked for at most this often.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -27,24 +26,24 @@ impl Service {
     pub(crate) async fn host(
         &self,
         run: Run,
-        publisher: Publisher,
+        door: Arc<Door>,
         (cancel, shutdown): (Cancel, Cancel),
         lock: LiveLock,
     ) -> Result<(), RunsError> {
-        let id = publisher.run().clone();
+        let id = door.publisher().run().clone();
         let (alive, over) = watch::channel(());
-        let hosted = Hosted { cancel: cancel.clone(), shutdown: shutdown.clone(), publisher: publisher.clone(), over };
+        let hosted = Hosted { cancel: cancel.clone(), shutdown: shutdown.clone(), door: Arc::clone(&door), over };
         if !self.inner.hosted.add(id.clone(), hosted) {
             // Driven all the same, with the shutdown made: it writes its own end and is resumable.
             shutdown.cancel();
         }
-        self.attach_spool(publisher.thread(), &id).await;
+        self.attach_spool(door.publisher().thread(), &id).await;
         let service = self.clone();
         tokio::spawn(async move {
             let watcher = tokio::spawn(service.clone().obey(id.clone(), cancel));
             run.drive().await;
             watcher.abort();
-            if let Err(error) = publisher.flush().await {
+            if let Err(error) = door.publisher().flush().await {
                 tracing::error!(run = %id, %error, "the end of the run could not be stored");
             }
             drop(lock);

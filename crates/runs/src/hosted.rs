@@ -6,9 +6,10 @@ use std::{
 };
 
 use taffrail_engine::process::Cancel;
-use taffrail_mcp_core::{Event, EventSink, Note, RunId};
-use taffrail_relay::Publisher;
+use taffrail_mcp_core::{Note, RunId};
 use tokio::sync::watch;
+
+use crate::door::Door;
 
 /// The handles of one hosted run.
 #[derive(Debug, Clone)]
@@ -18,7 +19,7 @@ pub(crate) struct Hosted {
     /// Interrupts it.
     pub(crate) shutdown: Cancel,
     /// Writes its events.
-    pub(crate) publisher: Publisher,
+    pub(crate) door: Arc<Door>,
     /// Closed when it is over and everything about it is stored.
     pub(crate) over: watch::Receiver<()>,
 }
@@ -69,7 +70,7 @@ impl HostedRuns {
     /// Puts a note into the log of a run, if it is hosted here.
     pub(crate) fn note(&self, run: &RunId, note: Note) {
         if let Some(hosted) = self.get(run) {
-            hosted.publisher.emit(Event::from(note));
+            hosted.door.note(note);
         }
     }
 }

@@ -33,6 +33,7 @@ mod approve;
 mod cancel;
 mod clock;
 mod config;
+mod door;
 mod error;
 mod host;
 mod hosted;

@@ -8,10 +8,10 @@ use taffrail_mcp_core::{
     Approver, CheckpointClaimed, Decision, Event, PendingApproval, Record, RunFold, RunId, RunStatus, Seq, Start,
     ThreadId,
 };
-use taffrail_relay::{Claim, Filter, PageQuery, Publisher, RelayError};
+use taffrail_relay::{Claim, Filter, PageQuery, RelayError};
 use tokio::time::Instant;
 
-use crate::{RunsError, Service, ids, live::LiveLock, start::id_source};
+use crate::{RunsError, Service, door::Door, ids, live::LiveLock, start::id_source};
 
 /// How long the last host of a run may take to let go of it: far more than it needs.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -76,9 +76,9 @@ impl Service {
         };
         let lock = self.lock_at_rest(&stored).await?;
         let thread = stored.fold.thread.clone();
-        let publisher = self.inner.relay.publisher(&thread, &run).await?;
+        let door = Arc::new(Door::new(self.inner.relay.publisher(&thread, &run).await?));
         let cancels = self.cancels();
-        let mut ready = self.ready(&stored, resolution.clone(), secrets, &publisher, &cancels)?;
+        let mut ready = self.ready(&stored, resolution.clone(), secrets, &door, &cancels)?;
         let mut events = Vec::new();
         if let (Some(resolution), Some(PendingApproval { decision: None, .. })) = (resolution, &pending) {
             events.push(crate::approve::resolved(&resolution, &request.actor, stored.fold.last).into());
@@ -95,7 +95,7 @@ impl Service {
             }
             committed => committed?,
         };
-        self.host(ready, publisher, cancels, lock).await?;
+        self.host(ready, door, cancels, lock).await?;
         Ok(Resumed { run, after: Seq(fold.last.0.saturating_sub(opening)) })
     }
 
@@ -179,7 +179,7 @@ impl Service {
         stored: &Stored,
         resolution: Option<Resolution>,
         secrets: Map<String, Value>,
-        publisher: &Publisher,
+        door: &Arc<Door>,
         cancels: &(process::Cancel, process::Cancel),
     ) -> Result<Run, RunsError> {
         let run = &stored.fold.run;
@@ -190,7 +190,7 @@ impl Service {
             cwd: self.inner.config.cwd.clone(),
             env: Vec::new(),
             usage: stored.fold.usage,
-            sink: Arc::new(publisher.clone()),
+            sink: door.clone(),
             cancel: cancels.0.clone(),
             shutdown: cancels.1.clone(),
             ids: id_source(run),

@@ -12,7 +12,9 @@ use taffrail_mcp_core::{RunId, RunStatus, ThreadId, Usage};
 use taffrail_relay::{Claim, RelayError};
 
 use crate::{
-    RunsError, Service, ids,
+    RunsError, Service,
+    door::Door,
+    ids,
     live::{Held, LiveLock},
 };
 
@@ -102,7 +104,7 @@ impl Service {
         if let Some(fold) = self.inner.relay.run(&run).await? {
             return Err(taken(fold.status));
         }
-        let publisher = self.inner.relay.publisher(&thread, &run).await?;
+        let door = Arc::new(Door::new(self.inner.relay.publisher(&thread, &run).await?));
         let cancels = self.cancels();
         let job = Job {
             run: run.clone(),
@@ -111,7 +113,7 @@ impl Service {
             cwd: cwd.unwrap_or_else(|| self.inner.config.cwd.clone()),
             env,
             usage: Usage::default(),
-            sink: Arc::new(publisher.clone()),
+            sink: door.clone(),
             cancel: cancels.0.clone(),
             shutdown: cancels.1.clone(),
             ids: id_source(&run),
@@ -124,7 +126,7 @@ impl Service {
             (Err(RelayError::Claimed { value }), Some(key)) => return self.earlier(&value, key).await,
             (committed, _) => committed?,
         };
-        self.host(ready, publisher, cancels, lock).await?;
+        self.host(ready, door, cancels, lock).await?;
         Ok(Started { run, thread, existing: false })
     }
 

@@ -99,6 +99,7 @@ async fn a_store_that_fails_for_a_while_does_not_harm_the_run() {
         host.finish(&run, SOON).await;
         let spooled = std::fs::read_to_string(host.spools().path(&run)).unwrap();
         assert_eq!(spooled.lines().count() as u64, fold.last.0 + 1, "the spool has it all");
+        assert_eq!(fold.changed, fold.last, "nothing is written behind the end");
     }
 }
 

@@ -7,6 +7,7 @@ mod records;
 mod redact;
 mod world;
 
+mod alone;
 mod doctor;
 mod exec_cases;
 mod exec_ends;

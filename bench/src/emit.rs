@@ -77,6 +77,7 @@ pub(crate) fn bench() -> Result<()> {
         Ok::<_, anyhow::Error>((wall, cpu_max))
     })?;
     wall.sort_by(f64::total_cmp);
+    report::below("emit: slowest, in microseconds of processor time", cpu_max as f64 / 1000.0, 1000.0);
     report::figure(
         "emit",
         &[

@@ -28,15 +28,15 @@ pub(crate) fn bench(rounds: usize, lines: u64) -> Result<()> {
     std::fs::write(&flood, FLOOD)?;
     let python = vec!["python3".to_owned(), flood.display().to_string(), lines.to_string()];
     let cat = Peer { pipe: "cat > \"$OUT\"", scratch: scratch.path() };
-    compare("exec_flood_vs_cat", &python, lines, rounds, &cat)?;
+    compare("exec_flood_vs_cat", 0.3, &python, lines, rounds, &cat)?;
 
     let short = short_lines(lines);
     let wc = Peer { pipe: "wc -l > \"$OUT\"", scratch: scratch.path() };
-    compare("exec_blocks_vs_wc", &short, lines, rounds, &wc)?;
+    compare("exec_blocks_vs_wc", 0.04, &short, lines, rounds, &wc)?;
     let few = lines / 10;
     let unbuffered: Vec<String> = ["stdbuf", "-oL", "seq", "-f", "line number %08.0f"].map(str::to_owned).into();
     let unbuffered = [unbuffered, vec![few.to_string()]].concat();
-    compare("exec_writes_vs_wc", &unbuffered, few, rounds, &wc)
+    compare("exec_writes_vs_wc", 0.4, &unbuffered, few, rounds, &wc)
 }
 
 /// `yes` in blocks: 20 bytes a line.
@@ -51,7 +51,7 @@ struct Peer<'a> {
     scratch: &'a Path,
 }
 
-fn compare(name: &str, argv: &[String], lines: u64, rounds: usize, peer: &Peer<'_>) -> Result<()> {
+fn compare(name: &str, goal: f64, argv: &[String], lines: u64, rounds: usize, peer: &Peer<'_>) -> Result<()> {
     let (mut ours, mut theirs, mut ratios, mut rss) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..rounds {
         let peer = piped(argv, lines, peer)?;
@@ -61,6 +61,8 @@ fn compare(name: &str, argv: &[String], lines: u64, rounds: usize, peer: &Peer<'
         ratios.push(rate / peer);
         rss = rss.max(kib);
     }
+    report::at_least(name, report::median(&mut ratios), goal);
+    report::below("exec: resident MiB", rss as f64 / 1024.0, 96.0);
     report::figure(
         name,
         &[

@@ -51,6 +51,7 @@ pub(crate) fn bench(records: u64) -> Result<()> {
             );
         }
         times.sort_by(f64::total_cmp);
+        report::below("page: median in microseconds", report::percentile(&times, 0.5), 1000.0);
         let stored = std::fs::metadata(&path)?.len();
         report::figure(
             "page",

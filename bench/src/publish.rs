@@ -27,8 +27,11 @@ pub(crate) fn bench(rounds: usize, events: u64) -> Result<()> {
             ratios.push(rate / peer);
         }
     }
-    let mut fields = vec![("events_per_s", report::round(report::median(&mut ours)).into())];
+    let rate = report::median(&mut ours);
+    report::at_least("publish: events a second", rate, 1e6);
+    let mut fields = vec![("events_per_s", report::round(rate).into())];
     if !ratios.is_empty() {
+        report::at_least("publish: ratio to Redis", report::median(&mut ratios), 2.7);
         fields.push(("redis_always_c50_p16_per_s", report::round(report::median(&mut theirs)).into()));
         fields.push(("ratio", report::round(report::median(&mut ratios)).into()));
     }

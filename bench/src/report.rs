@@ -1,6 +1,31 @@
 //! Figures as JSON lines.
 
+use std::sync::{Mutex, PoisonError};
+
 use serde_json::{Map, Value};
+
+static MISSED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A figure that must be at least this.
+pub(crate) fn at_least(what: &str, value: f64, goal: f64) {
+    require(what, value >= goal, format!("{} is less than {goal}", round(value)));
+}
+
+/// A figure that must be less than this.
+pub(crate) fn below(what: &str, value: f64, goal: f64) {
+    require(what, value < goal, format!("{} is not below {goal}", round(value)));
+}
+
+fn require(what: &str, met: bool, how: String) {
+    if !met {
+        MISSED.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{what}: {how}"));
+    }
+}
+
+/// The goals that were not met so far.
+pub(crate) fn missed() -> Vec<String> {
+    MISSED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 /// Prints one figure.
 pub(crate) fn figure(bench: &str, fields: &[(&str, Value)]) {

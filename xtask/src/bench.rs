@@ -37,6 +37,8 @@ pub(crate) fn run(crates: &[String]) -> Result<Outcome> {
             .map(|bench| cargo(["bench", "--quiet", "--package", &package.name, "--bench", bench]))
             .collect();
         if package.name == SYSTEM {
+            // It starts the command, which therefore has to be there.
+            commands.push(cargo(["build", "--quiet", "--release", "--package", "taffrail-server"]));
             commands.push(cargo(["run", "--quiet", "--release", "--package", SYSTEM]));
         }
         for command in &mut commands {

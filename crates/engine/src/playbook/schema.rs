@@ -36,7 +36,7 @@ pub fn playbook_schema() -> Value {
         "title": "Taffrail playbook",
         "required": ["playbook", "states"],
         "$defs": {
-            "input": object(keys::INPUT, input),
+            "input": input(),
             "budget": object(keys::BUDGET, budget),
             "state": state(),
             "gate": gate(),
@@ -46,14 +46,18 @@ pub fn playbook_schema() -> Value {
     schema
 }
 
-fn input(key: &str) -> Value {
-    match key {
+fn input() -> Value {
+    let mut schema = object(keys::INPUT, |key| match key {
         "type" => json!({ "enum": KINDS.iter().map(|(name, _)| *name).collect::<Vec<_>>() }),
         "required" | "secret" => json!({ "type": "boolean" }),
         "default" => json!({}),
         "enum" => json!({ "type": "array", "minItems": 1 }),
         _ => json!({ "type": "string" }),
-    }
+    });
+    let secret_with_default =
+        json!({ "required": ["secret", "default"], "properties": { "secret": { "const": true } } });
+    merge(&mut schema, json!({ "not": secret_with_default }));
+    schema
 }
 
 fn budget(key: &str) -> Value {

@@ -50,6 +50,11 @@ fn input(key: &Key, node: &Node, report: &mut Report) -> Option<InputSpec> {
     let kind = kind?;
     let allowed = fields.get("enum").map_or_else(Vec::new, |node| allowed(node, kind, report));
     let default = fields.get("default").and_then(|node| value(node, kind, "the default", report));
+    if let Some(node) = fields.get("default").filter(|_| secret) {
+        // The text of a playbook is stored with the checkpoints, and the default with it.
+        let help = "leave the default out; a secret is given when the run is started";
+        report.error_help(node.at, "a secret input cannot have a default", help);
+    }
     if let (Some(value), Some(node)) = (&default, fields.get("default")) {
         if !allowed.is_empty() && !allowed.contains(value) {
             report.error(node.at, "the default is not among the values of `enum`");

@@ -58,6 +58,9 @@ fn both_accept() {
     for kind in KINDS {
         check(&format!("playbook: p\ninputs: {{ a: {{ type: {} }} }}\nstates: {{ s: {{ run: x }} }}\n", kind.0), true);
     }
+    for secret in ["secret: true", "secret: true, required: true", "secret: false, default: x"] {
+        check(&format!("playbook: p\ninputs: {{ a: {{ {secret} }} }}\nstates: {{ s: {{ run: x }} }}\n"), true);
+    }
     for budget in ["steps: 1", "wall: 500ms", "output: 500KB", "output: 64MiB", "output: 0"] {
         check(&format!("playbook: p\nbudget: {{ {budget} }}\nstates: {{ s: {{ run: x }} }}\n"), true);
     }
@@ -127,6 +130,7 @@ fn both_reject() {
         "playbook: p\ninputs: { a: { type: text } }\nstates: { s: { run: x } }\n",
         "playbook: p\ninputs: { a: { required: 1 } }\nstates: { s: { run: x } }\n",
         "playbook: p\ninputs: { a: { enum: [] } }\nstates: { s: { run: x } }\n",
+        "playbook: p\ninputs: { a: { secret: true, default: x } }\nstates: { s: { run: x } }\n",
         "playbook: p\ninputs: { a: { optional: true } }\nstates: { s: { run: x } }\n",
         "- a\n",
     ] {

@@ -24,6 +24,7 @@ inputs:
   k: { type: number, default: .inf }
   l: { type: integer, default: 1.5 }
   m: { optional: true }
+  n: { secret: true, default: x }
 states: { s: { run: x } }
 ";
     assert_snapshot!(told(source), @r#"
@@ -52,5 +53,7 @@ states: { s: { run: x } }
     p.yaml:16:32: error: the default must be a whole number, not a number
     p.yaml:17:8: error: unknown key `optional` in an input
       help: known: `type`, `required`, `default`, `description`, `enum`, `secret`
+    p.yaml:18:31: error: a secret input cannot have a default
+      help: leave the default out; a secret is given when the run is started
     "#);
 }

@@ -13,10 +13,11 @@ use taffrail_relay::{Relay, Store};
 use taffrail_runs::{Config, Layout, Service};
 use taffrail_store_sqlite::SqliteStore;
 
-use crate::cli::Common;
+use crate::{cli::Common, view};
 
 /// Opens the service on the data directory, making that when it is not there.
 pub(crate) fn open(common: &Common) -> Result<Service> {
+    suggest_what_was_typed(common);
     let layout = layout(common)?;
     make_private(layout.root())?;
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(layout.store(), Default::default())?);
@@ -25,6 +26,18 @@ pub(crate) fn open(common: &Common) -> Result<Service> {
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let playbooks = cwd.join(&common.playbooks);
     Ok(Service::open(relay, Config::new(layout, playbooks, cwd))?)
+}
+
+/// Commands that we suggest begin as this one does.
+fn suggest_what_was_typed(common: &Common) {
+    let mut args = std::env::args_os();
+    let Some(program) = args.next() else { return };
+    // What comes from the environment is there for the next command, too. After `--` nothing is ours.
+    let typed = args.take_while(|arg| arg != "--").any(|arg| {
+        let arg = arg.to_string_lossy();
+        arg == "--data-dir" || arg.starts_with("--data-dir=")
+    });
+    view::set_hint(&program.to_string_lossy(), common.data_dir.as_deref().filter(|_| typed));
 }
 
 /// The same for a command that hosts runs: what a kill of this process leaves is ended by a guard.

@@ -9,6 +9,7 @@ use taffrail_mcp_core::{RunStatus, Stream, Timestamp};
 
 use self::fit::{Rank, Row};
 use super::{
+    hint::hint,
     style::{Line, Style},
     text,
     tree::{Branch, By, Node, TailLine, Tree},
@@ -168,9 +169,10 @@ fn label(node: &Node) -> String {
     }
 }
 
-fn attempt(line: &mut Line, node: &Node) {
-    if node.attempt > 1 {
-        line.column(Style::Dim, &format!("attempt {}", node.attempt));
+/// Which attempt it is, after the first.
+pub(super) fn attempt(line: &mut Line, node: &Node) {
+    if let Some(attempt) = node.attempt.filter(|attempt| *attempt > 1) {
+        line.column(Style::Dim, &format!("attempt {attempt}"));
     }
 }
 
@@ -184,8 +186,8 @@ fn asked_rows(tree: &Tree, node: &Node, indent: usize, rows: &mut Vec<Row>) {
     let Some(run) = &tree.run else { return };
     let mut how = Line::of(Style::Plain, &margin);
     match &asks.schema {
-        Some(_) => how.push(Style::Dim, &format!("answer: taffrail approve {run} -i KEY=VALUE")),
-        None => how.push(Style::Dim, &format!("decide: taffrail approve {run}")),
+        Some(_) => how.push(Style::Dim, &format!("answer: {} approve {run} -i KEY=VALUE", hint())),
+        None => how.push(Style::Dim, &format!("decide: {} approve {run}", hint())),
     }
     rows.push(Row { rank: Rank::Asked, line: how });
 }

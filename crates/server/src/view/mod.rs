@@ -5,6 +5,7 @@
 //! longer write goes silent: an observer never changes a run.
 
 mod format;
+mod hint;
 mod layout;
 mod live;
 mod log_line;
@@ -24,6 +25,7 @@ use std::io::{self, Write};
 
 use taffrail_mcp_core::{Snapshot, Timestamp};
 
+pub(crate) use self::hint::{hint, set_hint};
 use self::{live::Live, plain::Plain, style::Line};
 
 /// How a run is shown.

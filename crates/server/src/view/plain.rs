@@ -134,8 +134,8 @@ impl Plain {
             Event::StateStart(start) => {
                 let mut line = line(start.depth, &start.state);
                 line.column(Style::Plain, "start");
-                if let Some(node) = self.tree.last_named(&start.state).filter(|node| node.attempt > 1) {
-                    line.column(Style::Dim, &format!("attempt {}", node.attempt));
+                if let Some(node) = self.tree.last_named(&start.state) {
+                    layout::attempt(&mut line, node);
                 }
                 line
             }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use taffrail_mcp_core::{Approver, Decision, RunId, RunStatus, Snapshot, Timestamp};
 
 use super::{
+    hint::{hint, shell_word},
     style::{Line, Style},
     text, words,
 };
@@ -75,11 +76,9 @@ pub(super) fn status(run: &Snapshot, now: Timestamp) -> Vec<Line> {
 
 /// The commands that decide or answer, and what an answer is made of.
 pub(super) fn how_to_decide(run: &RunId, schema: Option<&Value>) -> Vec<String> {
+    let approve = format!("{} approve {run}", hint());
     let Some(schema) = schema else {
-        return vec![
-            format!("approve:    taffrail approve {run}"),
-            format!("reject:     taffrail approve {run} --reject"),
-        ];
+        return vec![format!("approve:    {approve}"), format!("reject:     {approve} --reject")];
     };
     let properties = properties(schema);
     let given: String = match properties.is_empty() {
@@ -90,9 +89,9 @@ pub(super) fn how_to_decide(run: &RunId, schema: Option<&Value>) -> Vec<String> 
             .map(|property| format!(" -i {}=VALUE", shell_word(property.name)))
             .collect(),
     };
-    let mut lines = vec![format!("answer:     taffrail approve {run}{given}")];
+    let mut lines = vec![format!("answer:     {approve}{given}")];
     lines.extend(properties.iter().map(Property::said));
-    lines.push(format!("reject:     taffrail approve {run} --reject"));
+    lines.push(format!("reject:     {approve} --reject"));
     lines
 }
 
@@ -125,14 +124,6 @@ fn properties(schema: &Value) -> Vec<Property<'_>> {
     let required = |name: &str| required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)));
     let all = schema.get("properties").and_then(Value::as_object);
     all.into_iter().flatten().map(|(name, schema)| Property { name, schema, required: required(name) }).collect()
-}
-
-/// A word that a shell takes as one: it will be copied.
-fn shell_word(word: &str) -> String {
-    match word.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.')) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 fn error(run: &Snapshot) -> Vec<Line> {
@@ -172,7 +163,7 @@ fn asked(run: &Snapshot) -> Vec<Line> {
                 Decision::Approve => "approved",
                 Decision::Reject => "rejected",
             };
-            lines.push(field(decided, &format!("go on with taffrail resume {}", run.run)));
+            lines.push(field(decided, &format!("go on with {} resume {}", hint(), run.run)));
         }
         None => {
             lines.extend(
@@ -188,9 +179,11 @@ fn asked(run: &Snapshot) -> Vec<Line> {
 
 fn go_on(run: &Snapshot) -> Option<Line> {
     match run.status {
-        RunStatus::Interrupted => Some(field("go on", &format!("taffrail resume {}", run.run))),
-        RunStatus::Suspended if run.approval.is_none() => Some(field("go on", &format!("taffrail resume {}", run.run))),
-        RunStatus::Running => Some(field("follow", &format!("taffrail logs {} -f", run.run))),
+        RunStatus::Interrupted => Some(field("go on", &format!("{} resume {}", hint(), run.run))),
+        RunStatus::Suspended if run.approval.is_none() => {
+            Some(field("go on", &format!("{} resume {}", hint(), run.run)))
+        }
+        RunStatus::Running => Some(field("follow", &format!("{} logs {} -f", hint(), run.run))),
         _ => None,
     }
 }

@@ -4,16 +4,16 @@
 //! the run: the newest states, the branches that run or failed, the last lines of output. It makes do with any
 //! sequence of events, for a view may begin in the middle of a log.
 
+mod attempts;
 mod branches;
 mod tail;
-
-use std::collections::HashMap;
 
 use taffrail_mcp_core::{
     ApprovalRequested, ApprovalResolved, Event, Exit, Log, Message, Policy, Progress, RunFinished, RunId, RunStart,
     RunStatus, StateDone, StateKind, StateStart, Timestamp,
 };
 
+use self::attempts::Attempts;
 pub(super) use self::{
     branches::{Branch, Branches},
     tail::{By, Tail, TailLine},
@@ -22,8 +22,6 @@ use super::words;
 
 /// States that are kept; a screen holds fewer.
 const KEPT: usize = 1000;
-/// Entries of the table of attempts: state names of one playbook, with room.
-const ATTEMPTS: usize = 4096;
 
 /// One run.
 #[derive(Debug, Default)]
@@ -48,8 +46,7 @@ pub(super) struct Tree {
     since: Timestamp,
     /// Milliseconds it ran before that.
     before_ms: u64,
-    /// `attempt` of each state that was repaired, by depth and name.
-    attempts: HashMap<(u32, String), u64>,
+    attempts: Attempts,
 }
 
 /// One state.
@@ -61,8 +58,8 @@ pub(super) struct Node {
     pub(super) state: String,
     /// The playbook it calls.
     pub(super) calls: Option<String>,
-    /// From 1.
-    pub(super) attempt: u64,
+    /// From 1, as the playbook sees it; none where a view cannot know.
+    pub(super) attempt: Option<u64>,
     /// When it started; none when this view began later.
     pub(super) started: Option<Timestamp>,
     /// How it ended.
@@ -97,7 +94,7 @@ impl Node {
             depth,
             state: state.to_owned(),
             calls: None,
-            attempt: 1,
+            attempt: None,
             started: None,
             end: None,
             asks: None,
@@ -128,6 +125,7 @@ impl Tree {
             Event::StateStart(start) => self.state_start(ts, start),
             Event::StateDone(done) => self.state_done(ts, done),
             Event::BranchStart(start) => {
+                self.attempts.branches(start.depth);
                 if let Some(node) = self.open_named(&start.state) {
                     node.branches.start(start.index, ts, &start.item);
                 }
@@ -185,7 +183,7 @@ impl Tree {
     }
 
     fn run_start(&mut self, ts: Timestamp, start: &RunStart) {
-        self.attempts.retain(|(depth, _), _| *depth < start.depth || (start.resumed && *depth == start.depth));
+        self.attempts.playbook(start.depth, start.resumed);
         if let Some(above) = start.depth.checked_sub(1) {
             let caller = self.nodes.iter_mut().rev().find(|node| node.end.is_none() && node.depth == above);
             if let Some(caller) = caller {
@@ -216,7 +214,7 @@ impl Tree {
         }
         let mut node = Node::new(start.depth, &start.state, start.step);
         node.started = Some(ts);
-        node.attempt = self.attempts.get(&(start.depth, start.state.clone())).copied().unwrap_or(1);
+        node.attempt = self.attempts.start(start.depth, &start.state);
         if start.kind == StateKind::Call {
             node.calls = Some(String::new());
         }
@@ -250,10 +248,7 @@ impl Tree {
             node.progress = None;
             node.branches.end(done.branches);
         }
-        if let ("repair", Some(to), true) = (done.policy.as_str(), &done.to, self.attempts.len() < ATTEMPTS) {
-            let attempt = self.attempts.entry((done.depth, to.clone())).or_insert(1);
-            *attempt = attempt.saturating_add(1);
-        }
+        self.attempts.done(done.depth, done.to.as_deref().filter(|_| done.policy.as_str() == "repair"));
     }
 
     fn run_finished(&mut self, ts: Timestamp, end: &RunFinished) {

@@ -110,3 +110,15 @@ fn anybody_else_may_not_read_the_data() {
         }
     }
 }
+
+#[test]
+fn suggested_commands_begin_with_what_was_typed() {
+    let world = World::new();
+    let program = env!("CARGO_BIN_EXE_taffrail");
+    let by_env = world.expect(3, &["run", "person"]).stderr;
+    let run = world.only_run();
+    assert!(by_env.contains(&format!("{program} approve {run} --reject")), "{by_env}");
+    let data = world.data().display().to_string();
+    let by_flag = world.expect(0, &["status", &run, "--data-dir", &data]).stdout;
+    assert!(by_flag.contains(&format!("{program} --data-dir {data} approve {run}")), "{by_flag}");
+}

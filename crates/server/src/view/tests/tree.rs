@@ -111,6 +111,26 @@ fn repairs_are_attempts() {
 }
 
 #[test]
+fn a_state_that_a_repair_of_another_leads_to_is_at_its_first_attempt() {
+    let mut records = vec![run_start(0, "check"), state_start(0, 0, 1, "check", "run")];
+    for round in 0..2 {
+        let (ms, step) = (round * 2000, round * 2 + 1);
+        records.push(state_done(ms + 1000, 0, step, "check", "repair", json!({"exit":{"code":3},"to":"clean"})));
+        records.push(state_start(ms + 1000, 0, step + 1, "clean", "run"));
+        records.push(state_done(ms + 2000, 0, step + 1, "clean", "ok", json!({"exit":{"code":0},"to":"check"})));
+        records.push(state_start(ms + 2000, 0, step + 2, "check", "run"));
+    }
+    assert_snapshot!(draw(&records, 60, 20, 4500), @r#"
+    ⠴ release  4.5s  run-1
+      ↻ check     1.0s  exit 3  repair → clean
+      ✓ clean     1.0s
+      ↻ check     1.0s  exit 3  repair → clean
+      ✓ clean     1.0s  attempt 2
+      ⠴ check     0.5s
+    "#);
+}
+
+#[test]
 fn an_escalation_tells_where_to() {
     let mut records = two_states();
     records.push(state_done(4000, 0, 2, "test", "escalate", json!({"exit":{"code":9},"to":"tidy"})));

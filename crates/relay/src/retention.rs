@@ -26,8 +26,8 @@ pub struct Cut {
     pub first: Seq,
     /// Records up to this one go.
     pub through: Seq,
-    /// Disk it takes now.
-    pub stored_bytes: u64,
+    /// Bytes of all its lines.
+    pub bytes: u64,
 }
 
 impl Retention {
@@ -42,12 +42,7 @@ impl Retention {
             let through = Seq(usage.extent.head.0.saturating_sub(self.keep_records));
             if (too_old || too_much) && !busy.contains(&usage.thread) && through >= usage.extent.first {
                 total = total.saturating_sub(usage.stored_bytes);
-                cuts.push(Cut {
-                    thread: usage.thread.clone(),
-                    first: usage.extent.first,
-                    through,
-                    stored_bytes: usage.stored_bytes,
-                });
+                cuts.push(Cut { thread: usage.thread.clone(), first: usage.extent.first, through, bytes: usage.bytes });
             }
         }
         cuts
@@ -61,7 +56,8 @@ pub struct Swept {
     pub threads: u64,
     /// Runs that left the index, because none of their records is left.
     pub runs: Vec<RunId>,
-    /// Records and bytes removed. A dry run tells the most that can go: a store may remove whole blocks only.
+    /// Records, and bytes of their lines, that were removed. A dry run tells the most that can go: a store may remove
+    /// whole blocks only, and of a thread that is cut in part all bytes are told.
     pub trimmed: Trimmed,
 }
 
@@ -80,7 +76,7 @@ pub async fn sweep(relay: &Relay, retention: &Retention, dry_run: bool) -> Resul
         let of_thread = ListRuns { thread: Some(cut.thread.clone()), limit: usize::MAX, ..ListRuns::default() };
         let runs = relay.runs(of_thread).await?;
         if dry_run {
-            swept.trimmed.bytes += cut.stored_bytes;
+            swept.trimmed.bytes += cut.bytes;
             swept.trimmed.records += cut.through.0.saturating_sub(cut.first.0) + 1;
             swept.runs.extend(runs.into_iter().filter(|fold| fold.last <= cut.through).map(|fold| fold.run));
             continue;

@@ -10,44 +10,54 @@ use serde::Serialize;
 use taffrail_mcp_core::RunId;
 use taffrail_relay::{Retention, sweep};
 use taffrail_runs::Service;
-use taffrail_spool::SpoolError;
+use taffrail_spool::{SpoolError, Swept};
 
 use super::print_json;
 use crate::{cli, context, exit};
 
-/// What was removed.
-#[derive(Debug, Serialize)]
+/// What was removed, or would be.
+#[derive(Debug, Default, Serialize)]
 struct Removed {
     dry_run: bool,
     threads: u64,
     runs: u64,
     records: u64,
+    /// Of lines, as a log prints them; what they take in the store is less.
     bytes: u64,
     spool_files: u64,
     spool_bytes: u64,
 }
 
+impl Removed {
+    fn add(&mut self, swept: &Swept) {
+        self.spool_files += swept.files;
+        self.spool_bytes += swept.bytes;
+    }
+}
+
 /// Applies retention to the store, and the spool's limits to its files.
+///
+/// Files go first: to remove records a store needs some room, which a full disk has only after that. A step that fails
+/// does not keep the next from being tried; only a store that cannot be trimmed makes the command fail.
 pub(crate) async fn gc(common: &cli::Common, args: cli::Gc) -> Result<u8> {
     let cli::Gc { max_age, max_bytes, keep, dry_run, json } = args;
     let service = context::open(common)?;
-    service.recover().await?;
     let retention = Retention { max_age, max_bytes, keep_records: keep };
-    let swept = sweep(service.relay(), &retention, dry_run).await?;
-    let mut removed = Removed {
-        dry_run,
-        threads: swept.threads,
-        runs: swept.runs.len() as u64,
-        records: swept.trimmed.records,
-        bytes: swept.trimmed.bytes,
-        spool_files: 0,
-        spool_bytes: 0,
-    };
+    let mut removed = Removed { dry_run, ..Removed::default() };
     if !dry_run {
-        let gone = remove_spools(&service, swept.runs).await?;
-        let swept = service.sweep_spool().await?;
-        removed.spool_files = gone.files + swept.files;
-        removed.spool_bytes = gone.bytes + swept.bytes;
+        let planned = sweep(service.relay(), &retention, true).await?;
+        removed.add(&spools_of(&service, planned.runs, dry_run).await);
+        removed.add(&told("apply the limits of the spool", service.sweep_spool().await));
+    }
+    told("look after runs that a crash left", service.recover().await);
+    let swept = sweep(service.relay(), &retention, dry_run).await;
+    if let Ok(swept) = &swept {
+        removed.threads = swept.threads;
+        removed.runs = swept.runs.len() as u64;
+        removed.records = swept.trimmed.records;
+        removed.bytes = swept.trimmed.bytes;
+        // In a dry run all of them, otherwise those of runs that the recovery has ended.
+        removed.add(&spools_of(&service, swept.runs.clone(), dry_run).await);
     }
     if json {
         print_json(&removed)?;
@@ -64,27 +74,39 @@ pub(crate) async fn gc(common: &cli::Common, args: cli::Gc) -> Result<u8> {
             removed.spool_bytes,
         )?;
     }
+    swept?;
     Ok(exit::DONE)
 }
 
-/// The files of runs that nobody can ask for any more.
-async fn remove_spools(service: &Service, runs: Vec<RunId>) -> Result<taffrail_spool::Swept> {
+/// What a step gave, or nothing and a warning.
+fn told<T: Default, E: Into<anyhow::Error>>(what: &str, result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| {
+        tracing::warn!("could not {what}: {:#}", error.into());
+        T::default()
+    })
+}
+
+/// Removes the files of runs that nobody can ask for any more, or with `dry_run` counts them.
+async fn spools_of(service: &Service, runs: Vec<RunId>, dry_run: bool) -> Swept {
     let folder = service.config().layout.spool();
     let runs: BTreeSet<RunId> = runs.into_iter().collect();
     let removed = tokio::task::spawn_blocking(move || {
-        let mut swept = taffrail_spool::Swept::default();
-        for listed in taffrail_spool::list(&folder)?.into_iter().filter(|listed| runs.contains(&listed.run)) {
-            match taffrail_spool::remove(&folder, &listed.run) {
-                Ok(files) => {
-                    swept.files += files as u64;
-                    swept.bytes += listed.bytes;
-                }
-                // Its process is just ending; the limit of age gets it.
-                Err(SpoolError::Busy { .. }) => {}
-                Err(error) => return Err(error),
+        let mut swept = Swept::default();
+        let listed = told("list the spool files", taffrail_spool::list(&folder));
+        for listed in listed.into_iter().filter(|listed| runs.contains(&listed.run)) {
+            let files = match dry_run {
+                true => Ok(listed.files),
+                false => taffrail_spool::remove(&folder, &listed.run),
+            };
+            // That of a process that is just ending is left to the limit of age.
+            let busy = matches!(files, Err(SpoolError::Busy { .. }));
+            let files = if busy { 0 } else { told("remove spool files", files) };
+            if files > 0 {
+                swept.files += files as u64;
+                swept.bytes += listed.bytes;
             }
         }
-        Ok(swept)
+        swept
     });
-    Ok(removed.await??)
+    removed.await.unwrap_or_default()
 }

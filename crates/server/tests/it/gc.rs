@@ -24,13 +24,14 @@ fn a_dry_run_says_what_would_go_and_changes_nothing() {
     let said = world.expect(0, &["gc", "--max-age", "0s", "--dry-run", "--json"]).json();
     assert_eq!((&said["dry_run"], number(&said, "threads"), number(&said, "runs")), (&true.into(), 1, 1), "{said}");
     assert_eq!(number(&said, "records"), log.lines().count() as u64);
-    assert!(number(&said, "bytes") > 0);
     let text = world.expect(0, &["gc", "--max-age", "0s", "--dry-run"]).stdout;
     assert!(text.starts_with("would remove 55 records"), "{text}");
     assert_eq!(world.expect(0, &["logs", &run, "--json"]).stdout, log);
     // And then the same goes.
     let done = world.expect(0, &["gc", "--max-age", "0s", "--json"]).json();
-    for key in ["threads", "runs", "records"] {
+    assert_eq!((number(&said, "bytes"), number(&said, "spool_files")), (log.len() as u64, 1));
+    assert!(number(&said, "spool_bytes") > log.len() as u64);
+    for key in ["threads", "runs", "records", "bytes", "spool_files", "spool_bytes"] {
         assert_eq!(done[key], said[key], "{key}");
     }
     world.expect(4, &["logs", &run]);

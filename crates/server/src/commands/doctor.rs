@@ -12,7 +12,7 @@ use serde::Serialize;
 use taffrail_runs::{Layout, Service};
 
 use super::print_json;
-use crate::{cli, context, exit};
+use crate::{cli, context, exit, view};
 
 /// Below this, runs will soon fail to be stored.
 const LOW_DISK: u64 = 256 * 1024 * 1024;
@@ -75,7 +75,12 @@ fn data_dir(layout: &Layout) -> Result<String> {
 fn disk(path: &Path) -> Result<String> {
     let stat = rustix::fs::statvfs(path)?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
-    anyhow::ensure!(free > LOW_DISK, "only {} MiB are free: remove something, or run `taffrail gc`", free >> 20);
+    anyhow::ensure!(
+        free > LOW_DISK,
+        "only {} MiB are free: remove something, or run `{} gc`",
+        free >> 20,
+        view::hint()
+    );
     Ok(format!("{} MiB free", free >> 20))
 }
 
@@ -88,7 +93,7 @@ async fn runs(service: &Service) -> Result<String> {
         0 => String::new(),
         n => format!("; {n} had lost their process and are interrupted now"),
     };
-    Ok(format!("{} threads, {records} records, {} MiB{found}", threads.len(), bytes >> 20))
+    Ok(format!("{} threads, {records} records, {} MiB on disk{found}", threads.len(), bytes >> 20))
 }
 
 async fn spool(service: &Service) -> Result<String> {
@@ -102,6 +107,11 @@ async fn spool(service: &Service) -> Result<String> {
 }
 
 async fn playbooks(service: &Service) -> Result<String> {
+    let folder = &service.config().playbooks;
+    // None is needed: a playbook can be given by its path, and `exec` has none.
+    if !folder.exists() {
+        return Ok(format!("{}: no such folder", folder.display()));
+    }
     let listed = service.playbooks().await?;
     let broken: Vec<String> = listed
         .iter()
@@ -109,7 +119,7 @@ async fn playbooks(service: &Service) -> Result<String> {
         .map(|diagnostic| diagnostic.to_string())
         .collect();
     anyhow::ensure!(broken.is_empty(), "{}", broken.join("\n"));
-    Ok(format!("{}: {}", service.config().playbooks.display(), listed.len()))
+    Ok(format!("{}: {}", folder.display(), listed.len()))
 }
 
 fn shell() -> Result<String> {

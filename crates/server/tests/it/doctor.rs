@@ -47,6 +47,14 @@ fn what_is_not_in_order_is_named() {
 }
 
 #[test]
+fn a_missing_playbooks_folder_is_told() {
+    let mut world = World::new();
+    world.playbooks = world.file("nowhere");
+    let (ok, says) = finding(&world.expect(0, &["doctor", "--json"]), "playbooks");
+    assert_eq!((ok, says), (true, format!("{}: no such folder", world.playbooks.display())));
+}
+
+#[test]
 fn a_run_that_lost_its_process_is_found() {
     let world = World::new();
     let mut exec = world.start(&["exec", "--json", "--", "sleep", "1000"]);

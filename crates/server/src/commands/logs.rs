@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use taffrail_mcp_core::{RunId, Seq, Start};
+use taffrail_mcp_core::{Event, RunId, Seq, Start};
 use taffrail_relay::Page;
 use taffrail_runs::{LogQuery, RunsError, Service, Until};
 
@@ -12,12 +12,17 @@ use crate::{cli, context, exit, view};
 
 /// Records read at a time: a page of the store, not of the screen.
 const PAGE: usize = 2000;
+/// Likeness of a name to the one that was meant: a slip or two, a missing end.
+const CLOSE: f64 = 0.85;
 
 /// Prints a run's records, those that match, and with `-f` those that come.
 pub(crate) async fn logs(common: &cli::Common, args: cli::Logs) -> Result<u8> {
     let cli::Logs { run, follow, after, tail, grep, state, stream, types, json } = args;
     let service = context::open(common)?;
     let run = RunId::new(&run).map_err(|_| RunsError::NoRun { run })?;
+    for unknown in types.iter().filter(|name| !Event::KINDS.contains(&name.as_str())) {
+        writeln!(io::stderr(), "taffrail: {}", unknown_type(unknown))?;
+    }
     let start = after.map_or(Start::Beginning, |after| Start::After(Seq(after)));
     let mut query = LogQuery { start, limit: PAGE, grep, state, stream, types, tail, ..LogQuery::default() };
     let stdout = io::stdout();
@@ -35,6 +40,17 @@ pub(crate) async fn logs(common: &cli::Common, args: cli::Logs) -> Result<u8> {
         if page.meta.next >= page.meta.head {
             wait_for_more(&service, &run, page.meta.next).await?;
         }
+    }
+}
+
+/// Types may be added by whoever writes a log, so a name that we do not know is only told.
+fn unknown_type(name: &str) -> String {
+    let said = format!("no event type `{name}` is known here");
+    let likeness = |kind: &&str| strsim::jaro_winkler(name, kind);
+    let best = Event::KINDS.iter().copied().max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
+    match best.filter(|best| likeness(best) >= CLOSE) {
+        Some(best) => format!("{said}; did you mean `{best}`?"),
+        None => format!("{said}; known: {}", Event::KINDS.join(", ")),
     }
 }
 

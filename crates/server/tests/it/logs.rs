@@ -51,6 +51,11 @@ fn a_window_is_what_was_asked_for() {
     assert_eq!(logs(&["--stream", "stdout"]).len(), 20);
     assert_eq!(logs(&["--types", "run-start,run-finished"]), [records[0].clone(), records[head - 1].clone()]);
     assert_eq!(logs(&["--types", "no-such-type"]), Vec::<Value>::new());
+    let told = |types: &str| world.expect(0, &["logs", &run, "--types", types]).stderr;
+    assert_eq!(told("log,run-finished"), "");
+    let said = told("log,run-finish");
+    assert_eq!(said, "taffrail: no event type `run-finish` is known here; did you mean `run-finished`?\n");
+    assert!(told("no-such-type").starts_with("taffrail: no event type `no-such-type` is known here; known: "));
     // A run's own start and end are of no state.
     assert_eq!(logs(&["--state", "exec"]).len(), head - 2);
     assert_eq!(logs(&["--state", "other"]), Vec::<Value>::new());

@@ -64,10 +64,18 @@ impl Service {
             detail: Some("the process that ran it ended without ending it".into()),
         };
         let claim = Claim { key: format!("interrupted:{}:{}", fold.run, fold.last), value: String::new() };
-        let ended = self.inner.relay.commit(&fold.thread, &fold.run, &[Event::from(end)], Some(claim)).await;
+        let end = [Event::from(end)];
+        let ended = self.inner.relay.commit(&fold.thread, &fold.run, &end, Some(claim)).await;
         drop(look);
         match ended {
             Ok(fold) => Ok(fold),
+            // Looking must work on a full disk too: it is told as it is, and stored by whoever looks later.
+            Err(RelayError::Store(error)) if error.is_transient() => {
+                tracing::debug!(run = %fold.run, %error, "that the run is interrupted could not be stored");
+                let mut told = fold;
+                end.iter().for_each(|end| told.apply(told.last, told.updated_at, end));
+                Ok(told)
+            }
             Err(RelayError::Claimed { .. }) => Ok(self.inner.relay.run(&fold.run).await?.unwrap_or(fold)),
             Err(error) => Err(error.into()),
         }

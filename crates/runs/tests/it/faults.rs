@@ -4,18 +4,18 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use taffrail_mcp_core::{
-    BoxFuture, EventBatch, EventSink, LogLine, Note, RunFold, RunId, RunStatus, Seq, Stream, ThreadId,
+    BoxFuture, EventBatch, EventSink, LogLine, Note, RunFold, RunId, RunStart, RunStatus, Seq, Stream, ThreadId,
 };
 use taffrail_relay::{
     Append, Appended, Block, Config, Extent, ListRuns, ReadBlocks, Relay, Store, StoreError, ThreadUsage, Trimmed,
 };
-use taffrail_runs::Until;
+use taffrail_runs::{Cancel, Until};
 use tokio::sync::watch;
 
 use crate::ground::{Ground, SOON, begin, check, output, records, wait};
@@ -27,9 +27,18 @@ states:
 ";
 
 /// A store of which the next so many calls fail.
+#[derive(Clone)]
 struct Failing {
     inner: Arc<dyn Store>,
     failures: Arc<AtomicU32>,
+    /// No append is taken.
+    full: Arc<AtomicBool>,
+}
+
+impl Failing {
+    fn new(inner: Arc<dyn Store>) -> Self {
+        Self { inner, failures: Arc::default(), full: Arc::default() }
+    }
 }
 
 impl Failing {
@@ -48,6 +57,9 @@ impl Failing {
 
 impl Store for Failing {
     fn append(&self, group: Vec<Append>) -> BoxFuture<'static, Result<Vec<Appended>, StoreError>> {
+        if self.full.load(Ordering::Relaxed) {
+            return Box::pin(std::future::ready(Err(StoreError::Full { path: "full".into() })));
+        }
         self.or(|store| store.append(group))
     }
     fn read(&self, query: ReadBlocks) -> BoxFuture<'static, Result<Vec<Block>, StoreError>> {
@@ -82,8 +94,9 @@ impl Store for Failing {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_fails_for_a_while_does_not_harm_the_run() {
     for ground in Ground::each(&[LOUD]) {
-        let failures = Arc::<AtomicU32>::default();
-        let host = ground.service_on(Arc::new(Failing { inner: ground.store(), failures: Arc::clone(&failures) }));
+        let failing = Failing::new(ground.store());
+        let failures = Arc::clone(&failing.failures);
+        let host = ground.service_on(Arc::new(failing));
         let other = ground.service();
         let run = begin(&host, "loud").await;
         while !ground.path().join("up").exists() {
@@ -100,6 +113,28 @@ async fn a_store_that_fails_for_a_while_does_not_harm_the_run() {
         let spooled = std::fs::read_to_string(host.spools().path(&run)).unwrap();
         assert_eq!(spooled.lines().count() as u64, fold.last.0 + 1, "the spool has it all");
         assert_eq!(fold.changed, fold.last, "nothing is written behind the end");
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_keeps_nobody_from_looking_or_ending() {
+    for ground in Ground::each(&[LOUD]) {
+        let failing = Failing::new(ground.store());
+        let full = Arc::clone(&failing.full);
+        let service = ground.service_on(Arc::new(failing));
+        let lost = RunId::new("lost").unwrap();
+        let start = RunStart { machine: "loud".into(), depth: 0, entry: "talk".into(), resumed: false };
+        service.relay().commit(&lost.clone().into(), &lost, &[start.into()], None).await.unwrap();
+        let hosted = begin(&service, "loud").await;
+        full.store(true, Ordering::Relaxed);
+        assert_eq!(service.fold(&lost).await.unwrap().status, RunStatus::Interrupted, "told, though not stored");
+        let cancel = Cancel { run: hosted.clone(), reason: None, actor: "test".into(), kill: true };
+        // It cannot be stored, so nobody is told that it is done; the processes end all the same.
+        assert!(tokio::time::timeout(Duration::from_secs(3), service.cancel(cancel)).await.is_err());
+        tokio::time::timeout(SOON, service.close()).await.expect("a full disk must not keep a service from ending");
+        assert!(!ground.path().join("go").exists());
+        let after = ground.service().fold(&lost).await.unwrap();
+        assert_eq!(after.status, RunStatus::Interrupted, "stored by who looks later");
     }
 }
 

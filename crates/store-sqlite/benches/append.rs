@@ -125,7 +125,7 @@ fn lines(first: u64) -> Bytes {
         text += &format!(
             "{{\"seq\":{seq},\"thread\":\"{ID}\",\"run\":\"{ID}\",\"ts\":\"2026-11-30T07:32:47.{:06}Z\",\"type\":\"log\",\
              \"state\":\"build\",\"stream\":\"stdout\",\"text\":\"   Compiling package-{:016x} v{}.{}.{} \
-             (/work/target/debug/build/{:08x}/out) in {}.{:03}s with {} warnings\"}}\n",
+             (/src/target/debug/build/{:08x}/out) in {}.{:03}s with {} warnings\"}}\n",
             seq % 1_000_000,
             noise,
             noise >> 60,

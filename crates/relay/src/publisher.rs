@@ -116,16 +116,7 @@ impl EventSink for Publisher {
             if batch.is_empty() {
                 return;
             }
-            let (lines, line_bytes) = batch.output();
-            let mut new = Handover {
-                run: &self.run,
-                ts: clock::now(),
-                bodies: batch.bodies(),
-                count: batch.len(),
-                lines,
-                line_bytes,
-                folding: batch.folding(),
-            };
+            let mut new = Handover::of(&self.run, clock::now(), batch);
             let mut health = self.queue.health.subscribe();
             let wake = loop {
                 // Registered before the look, so that room made in between is not missed.

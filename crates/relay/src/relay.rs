@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use taffrail_mcp_core::{Event, Gap, PageMeta, RunFold, RunId, Seq, Start, ThreadId};
+use taffrail_mcp_core::{Event, EventBatch, Gap, PageMeta, RunFold, RunId, Seq, Start, ThreadId};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
@@ -138,18 +138,10 @@ impl Relay {
         events: &[Event],
         claim: Option<Claim>,
     ) -> Result<RunFold, RelayError> {
+        let mut batch = EventBatch::new();
+        events.iter().cloned().for_each(|event| batch.push(event));
         let mut pending = Pending::default();
-        for event in events {
-            let mut body = Vec::new();
-            event.encode_body(&mut body);
-            let (lines, line_bytes) = match event {
-                Event::Log(log) => (log.lines(), log.bytes()),
-                _ => (0, 0),
-            };
-            let folding = [(0, event.clone())];
-            let folding = if event.folds() { &folding[..] } else { &[] };
-            pending.push(Handover { run, ts: clock::now(), bodies: &body, count: 1, lines, line_bytes, folding });
-        }
+        pending.push(Handover::of(run, clock::now(), &batch));
         let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
         // Not in turn with the writer of this process: beside a flood, trying again takes a millisecond, and a turn as
         // long as the writer's group, some hundred.

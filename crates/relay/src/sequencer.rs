@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use taffrail_mcp_core::{Event, RecordHead, RunFold, RunId, Seq, ThreadId, Timestamp};
+use taffrail_mcp_core::{Event, EventBatch, RecordHead, RunFold, RunId, Seq, ThreadId, Timestamp};
 
 use crate::Block;
 
@@ -92,6 +92,14 @@ pub(crate) struct Handover<'a> {
     pub(crate) lines: u64,
     pub(crate) line_bytes: u64,
     pub(crate) folding: &'a [(u64, Event)],
+}
+
+impl<'a> Handover<'a> {
+    /// All of a batch.
+    pub(crate) fn of(run: &'a RunId, ts: Timestamp, batch: &'a EventBatch) -> Self {
+        let (lines, line_bytes) = batch.output();
+        Self { run, ts, bodies: batch.bodies(), count: batch.len(), lines, line_bytes, folding: batch.folding() }
+    }
 }
 
 impl Pending {

@@ -7,7 +7,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use taffrail_mcp_core::{Event, Note, Seq};
+use taffrail_mcp_core::{EventBatch, Note, Seq};
 
 use crate::{
     Append, Appended, Block, Config, ReadBlocks, Store, StoreError, clock,
@@ -170,10 +170,9 @@ fn note_retries(queue: &Queue, taken: &Taken, attempts: u32) {
     let going_on = |run: &&_| taken.hot.numbering().folds.contains_key(*run);
     let Some(run) = taken.pending.runs().iter().find(going_on) else { return };
     let note = Note::warning(format!("store-retry: the store failed and took this after {attempts} attempts"));
-    let mut body = Vec::new();
-    Event::from(note).encode_body(&mut body);
-    let note = Handover { run, ts: clock::now(), bodies: &body, count: 1, lines: 0, line_bytes: 0, folding: &[] };
-    if taken.hot.remark(note) {
+    let mut batch = EventBatch::new();
+    batch.push(note.into());
+    if taken.hot.remark(Handover::of(run, clock::now(), &batch)) {
         queue.push(Arc::clone(&taken.hot));
     }
 }

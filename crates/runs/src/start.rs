@@ -8,7 +8,7 @@ use taffrail_engine::{
     Job, for_command,
     playbook::{Playbook, resolve_inputs},
 };
-use taffrail_mcp_core::{RunId, RunStatus, ThreadId, Usage};
+use taffrail_mcp_core::{RunFold, RunId, RunStatus, Seq, ThreadId, Usage};
 use taffrail_relay::{Claim, RelayError};
 
 use crate::{
@@ -72,8 +72,17 @@ pub struct Started {
     pub run: RunId,
     /// Its log.
     pub thread: ThreadId,
+    /// Its records are those after this position, the `run-start` first.
+    pub after: Seq,
     /// It was started earlier, with the same idempotency key.
     pub existing: bool,
+}
+
+impl Started {
+    fn of(fold: RunFold, existing: bool) -> Self {
+        let RunFold { run, thread, first, .. } = fold;
+        Self { run, thread, after: Seq(first.0.saturating_sub(1)), existing }
+    }
 }
 
 impl Service {
@@ -122,12 +131,12 @@ impl Service {
         let ready = tokio::task::spawn_blocking(move || engine.prepare(&playbook, job)).await;
         let mut ready = ready.map_err(|_| RunsError::Closing)?;
         let claim = key.as_ref().map(|key| key.claim(&run));
-        match (self.inner.relay.commit(&thread, &run, ready.opening(), claim).await, &key) {
+        let fold = match (self.inner.relay.commit(&thread, &run, ready.opening(), claim).await, &key) {
             (Err(RelayError::Claimed { value }), Some(key)) => return self.earlier(&value, key).await,
             (committed, _) => committed?,
         };
         self.host(ready, door, cancels, lock).await?;
-        Ok(Started { run, thread, existing: false })
+        Ok(Started::of(fold, false))
     }
 
     async fn load(&self, work: Work) -> Result<Arc<Playbook>, RunsError> {
@@ -166,7 +175,7 @@ impl Service {
             return Err(RunsError::KeyReused { key: key.text.clone(), run: run.to_owned() });
         }
         let fold = self.fold(&RunId::new(run)?).await?;
-        Ok(Started { run: fold.run, thread: fold.thread, existing: true })
+        Ok(Started::of(fold, true))
     }
 }
 

@@ -74,10 +74,7 @@ impl Backend for ServiceBackend {
             let work = Work::Playbook { name: playbook, paths: self.shared_fs };
             let start = StartWork { inputs, thread, idempotency_key, ..StartWork::new(work) };
             let started = self.service.start(start).await?;
-            let after = match started.existing {
-                true => 0,
-                false => self.service.fold(&started.run).await?.first.0.saturating_sub(1),
-            };
+            let after = if started.existing { 0 } else { started.after.0 };
             Ok(RunHandle { run: started.run.to_string(), after })
         })
     }

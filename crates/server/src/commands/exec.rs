@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use taffrail_mcp_core::{Seq, ThreadId};
+use taffrail_mcp_core::ThreadId;
 use taffrail_runs::{RunsError, Start, Work};
 
 use super::watch::{Show, watch};
@@ -25,8 +25,7 @@ pub(crate) async fn exec(common: &cli::Common, args: cli::Exec) -> Result<u8> {
         (_, true) => Show::Nothing,
         _ => Show::People,
     };
-    let first = service.fold(&started.run).await?.first;
-    let fold = watch(&service, &started.run, Seq(first.0.saturating_sub(1)), show).await?;
+    let fold = watch(&service, &started.run, started.after, show).await?;
     service.close().await;
     Ok(exit::of_exec(&fold))
 }

@@ -1,7 +1,7 @@
 //! `taffrail run`.
 
 use anyhow::Result;
-use taffrail_mcp_core::{RunId, Seq, ThreadId};
+use taffrail_mcp_core::{RunId, ThreadId};
 use taffrail_runs::{RunsError, Start, Work};
 
 use super::{
@@ -43,8 +43,7 @@ pub(crate) async fn run(common: &cli::Common, args: cli::Run) -> Result<u8> {
         (true, _) => Show::Json,
         (false, _) => Show::People,
     };
-    let first = service.fold(&started.run).await?.first;
-    let fold = watch(&service, &started.run, Seq(first.0.saturating_sub(1)), show).await?;
+    let fold = watch(&service, &started.run, started.after, show).await?;
     service.close().await;
     Ok(exit::of_run(fold.status))
 }

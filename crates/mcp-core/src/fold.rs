@@ -1,10 +1,12 @@
 //! The state of a run as a fold of its log.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApprovalRequested, CancelRequested, CheckpointClaimed, Clipped, Event, PendingApproval, Reason, Record, RunId,
-    RunStatus, Seq, Snapshot, ThreadId, Timestamp, Usage, snapshot,
+    ApprovalRequested, Arrived, CancelRequested, CheckpointClaimed, Clipped, Event, Ingest, PendingApproval,
+    ProducerId, Reason, Record, RunId, RunStatus, Seq, Snapshot, ThreadId, Timestamp, Usage, snapshot,
 };
 
 /// Everything that is known about a run without reading its log again.
@@ -53,6 +55,12 @@ pub struct RunFold {
     pub usage: Usage,
     /// How the process of the last state of the outermost playbook ended: `exec` passes it on.
     pub exit: Option<crate::Exit>,
+    /// It lives elsewhere, and its events are sent here.
+    #[serde(default, skip_serializing_if = "crate::event::is_false")]
+    pub external: bool,
+    /// How far the events of those who number theirs have arrived.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub producers: BTreeMap<ProducerId, Arrived>,
 }
 
 impl RunFold {
@@ -82,6 +90,8 @@ impl RunFold {
             cancel: None,
             usage: Usage::default(),
             exit: None,
+            external: false,
+            producers: BTreeMap::new(),
         }
     }
 
@@ -108,6 +118,15 @@ impl RunFold {
         };
         self.wrote(record.seq, record.ts, lines, bytes);
         self.apply(record.seq, record.ts, &record.event);
+        if let Some(ingest) = record.ingest() {
+            self.ingested(&ingest, record.seq);
+        }
+    }
+
+    /// The events of a batch have arrived, the last of them at `seq`.
+    pub fn ingested(&mut self, ingest: &Ingest, seq: Seq) {
+        let Ingest { producer, first, last } = ingest;
+        self.producers.insert(producer.clone(), Arrived { first: first.get(), last: *last, seq });
     }
 
     /// Takes in one event at its place; [`RunFold::wrote`] does the counting.
@@ -123,6 +142,7 @@ impl RunFold {
                 self.playbook.clone_from(&start.machine);
                 self.status = RunStatus::Running;
                 self.resumed_at = ts;
+                self.external |= start.external;
                 (self.error, self.detail, self.at, self.cancel) = (None, None, None, None);
             }
             Event::StateStart(start) => {

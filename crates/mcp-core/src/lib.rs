@@ -24,6 +24,7 @@ mod error;
 mod event;
 mod fold;
 mod id;
+mod ingest;
 mod line;
 mod page;
 mod record;
@@ -44,6 +45,7 @@ pub use event::{
 };
 pub use fold::RunFold;
 pub use id::{Id, IdKind, RunId, RunKind, ThreadId, ThreadKind};
+pub use ingest::{Arrived, Ingest, ProducerId, ProducerKind};
 pub use line::{LineFields, LineHead};
 pub use page::{Gap, GapReason, PageMeta};
 pub use record::Record;

@@ -6,7 +6,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{Event, Fields, OtherEvent, RecordError, RecordHead, RunId, Seq, ThreadId, Timestamp};
+use crate::{Event, Fields, Ingest, OtherEvent, RecordError, RecordHead, RunId, Seq, ThreadId, Timestamp};
 
 /// One record of a log.
 ///
@@ -46,7 +46,18 @@ impl Record {
         Ok(Self { seq, thread, run, ts, event, extra })
     }
 
-    /// Reads an event without common fields, as ingest receives it; common fields that are there are dropped.
+    /// Whose numbered events end with this record.
+    pub fn ingest(&self) -> Option<Ingest> {
+        let fields = match &self.event {
+            Event::Other(other) => &other.fields,
+            _ => &self.extra,
+        };
+        let (_, value) = fields.iter().find(|(name, _)| name == Ingest::FIELD)?;
+        serde_json::from_str(value.get()).ok()
+    }
+
+    /// Reads an event without common fields, as ingest receives it; common fields that are there are dropped, and so is
+    /// [`Ingest::FIELD`], which only says how a record came into this log.
     ///
     /// # Errors
     ///
@@ -54,7 +65,7 @@ impl Record {
     pub fn parse_event(line: &[u8]) -> Result<(Event, Fields), RecordError> {
         let object: &RawValue = serde_json::from_slice(line).map_err(RecordError::Json)?;
         let Object(mut fields) = serde_json::from_str(object.get()).map_err(RecordError::Json)?;
-        fields.retain(|(name, _)| !matches!(name.as_str(), "seq" | "thread" | "run" | "ts"));
+        fields.retain(|(name, _)| !matches!(name.as_str(), "seq" | "thread" | "run" | "ts" | Ingest::FIELD));
         event_of(fields, object)
     }
 

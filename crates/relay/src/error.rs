@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use taffrail_mcp_core::{RunId, Seq, ThreadId};
+use taffrail_mcp_core::{ProducerId, RunId, RunStatus, Seq, ThreadId};
 
 /// A store could not do what it was asked.
 ///
@@ -95,6 +95,32 @@ pub enum RelayError {
     Overloaded {
         /// The run.
         run: RunId,
+    },
+    /// Events are missing between the last that arrived and those that were sent; nothing was stored.
+    #[error("events of producer {producer} are missing: number {expected} comes next, not {given}")]
+    Hole {
+        /// Who numbered them.
+        producer: ProducerId,
+        /// The number that comes next.
+        expected: u64,
+        /// The number of the first event given.
+        given: u64,
+    },
+    /// The run is over, and takes no more events; nothing was stored.
+    #[error("run {run} is {}: it takes no more events", status.as_str())]
+    RunOver {
+        /// The run.
+        run: RunId,
+        /// How it ended.
+        status: RunStatus,
+    },
+    /// One run has more producers than its state should hold.
+    #[error("run {run} has {limit} producers already: send as one of them")]
+    TooManyProducers {
+        /// The run.
+        run: RunId,
+        /// Most of them.
+        limit: usize,
     },
     /// The relay was closed.
     #[error("the relay is closed")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, RunId, ThreadId};
+use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, Ingest, RunId, Seq, ThreadId, Timestamp};
 use tokio::sync::watch;
 
 use crate::{
@@ -25,6 +25,29 @@ pub struct Publisher {
 /// A point in what was accepted into a thread: everything before it can be waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mark(u64);
+
+/// Events that come from elsewhere together.
+#[derive(Debug, Default)]
+pub struct Arrival {
+    /// The events, in order; those of a part happened at one time. `None` is now, and a time to come is now too.
+    pub parts: Vec<(Option<Timestamp>, EventBatch)>,
+    /// Whose they are and their numbers, when their producer numbers them: `last - first + 1` is the count of events.
+    pub ingest: Option<Ingest>,
+}
+
+/// What became of an [`Arrival`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Receipt {
+    /// Position of its first event; `None` when that arrived so long ago that its place is not known any more, and for
+    /// an arrival without events.
+    pub first: Option<Seq>,
+    /// Position of its last event; `None` as for `first`.
+    pub last: Option<Seq>,
+    /// Events that were stored now.
+    pub stored: u64,
+    /// Events that had arrived before, and were not stored again.
+    pub known: u64,
+}
 
 impl Publisher {
     pub(crate) fn new(run: RunId, hot: Arc<Hot>, queue: Arc<Queue>) -> Self {
@@ -61,6 +84,21 @@ impl Publisher {
             self.queue.push(Arc::clone(&self.hot));
         }
         Ok(())
+    }
+
+    /// Stores events that come from elsewhere, durable on return. Those whose numbers have arrived before are left out,
+    /// whichever process took them, so that sending again is harmless. All of the arrival is stored, in consecutive
+    /// positions, or nothing.
+    ///
+    /// Waits for room, like [`EventSink::send`]. Dropping the future leaves either all or none of it stored.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::Hole`], [`RelayError::RunOver`], [`RelayError::TooManyProducers`], with nothing stored; the store's
+    /// error when it has failed for good.
+    pub async fn ingest(&self, arrival: Arrival) -> Result<Receipt, RelayError> {
+        let _ = arrival;
+        todo!()
     }
 
     /// Marks what was accepted so far.

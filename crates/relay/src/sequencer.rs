@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn composing_again_gives_new_numbers_and_the_same_events() {
-        let start = RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false };
+        let start = RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false, external: false };
         let pending = pending(&[("a", start.into()), ("a", note("x"))]);
         let text = |head| {
             let blocks = compose(&pending, &mut numbering(head), 1 << 20);

@@ -198,6 +198,18 @@ pub trait Store: Send + Sync + 'static {
     /// How far a thread goes; all zero for one that does not exist.
     fn extent(&self, thread: ThreadId) -> BoxFuture<'static, Result<Extent, StoreError>>;
 
+    /// How far each of several threads goes, in their order. A store that can answer for all in one round trip does.
+    fn extents(&self, threads: Vec<ThreadId>) -> BoxFuture<'static, Result<Vec<Extent>, StoreError>> {
+        let each: Vec<_> = threads.into_iter().map(|thread| self.extent(thread)).collect();
+        Box::pin(async move {
+            let mut extents = Vec::with_capacity(each.len());
+            for extent in each {
+                extents.push(extent.await?);
+            }
+            Ok(extents)
+        })
+    }
+
     /// A run's state as of the last append.
     fn run(&self, run: RunId) -> BoxFuture<'static, Result<Option<RunFold>, StoreError>>;
 
@@ -217,7 +229,7 @@ pub trait Store: Send + Sync + 'static {
     /// Removes a run from the index, with its claims. Its records stay until trimmed.
     fn forget(&self, run: RunId) -> BoxFuture<'static, Result<(), StoreError>>;
 
-    /// A number that grows, at most `<dyn Store>::CHANGE_DELAY` late, after another process may have appended. It may
+    /// A number that grows, at most `<dyn Store>::CHANGE_DELAY` late on one machine, after another process may have appended. It may
     /// grow for nothing; it must grow once after the watching of the store begins (with the first receiver, say), for
     /// what was appended meanwhile.
     fn changes(&self) -> watch::Receiver<u64>;

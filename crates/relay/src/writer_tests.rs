@@ -49,7 +49,9 @@ async fn runs_that_rest_are_not_kept() {
         let run = RunId::new(format!("r{i}")).unwrap();
         let publisher = Publisher::new(run.clone(), Arc::clone(&hot), Arc::clone(&queue));
         let machine = "m".to_owned();
-        publisher.emit(RunStart { machine: machine.clone(), depth: 0, entry: "s".into(), resumed: false }.into());
+        publisher.emit(
+            RunStart { machine: machine.clone(), depth: 0, entry: "s".into(), resumed: false, external: false }.into(),
+        );
         write_all(&store, &queue).await;
         assert_eq!(hot.numbering().folds.len(), 1);
         let status = if i % 2 == 0 { RunStatus::Done } else { RunStatus::Suspended };

@@ -13,7 +13,9 @@
 //! }
 //! ```
 
+pub mod client;
 pub mod forward;
+pub mod http;
 pub mod mcp;
 mod serve;
 mod service;

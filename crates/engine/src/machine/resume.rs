@@ -158,7 +158,7 @@ impl Machine {
         for RepairData { state, gate, used } in repairs {
             frame.repairs.insert((find(&state)?, gate), used);
         }
-        self.emit(RunStart { machine: name, depth: frame.depth, entry: state, resumed: true });
+        self.emit(RunStart { machine: name, depth: frame.depth, entry: state, resumed: true, external: false });
         if let Some(lane) = self.lanes.get_mut(&LaneId::ROOT) {
             lane.frames.push(frame);
         }

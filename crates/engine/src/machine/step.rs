@@ -245,6 +245,7 @@ impl Machine {
             depth: frame.depth,
             entry: frame.state_name(),
             resumed: false,
+            external: false,
         });
         if let Some(lane) = self.lanes.get_mut(&lane) {
             lane.frames.push(frame);

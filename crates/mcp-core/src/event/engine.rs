@@ -17,6 +17,9 @@ pub struct RunStart {
     pub entry: String,
     /// Whether it goes on from a checkpoint.
     pub resumed: bool,
+    /// The run lives elsewhere: its events are sent here (`POST …/events`), and no process of ours hosts it.
+    #[serde(default, skip_serializing_if = "super::is_false")]
+    pub external: bool,
 }
 
 /// What a state does.

@@ -115,13 +115,9 @@ pub(crate) fn base64(data: &[u8]) -> String {
 fn engine() -> impl Strategy<Value = Event> {
     let state_done = (name(), 0..2u32, name(), count(), option::of(text()), option::of(name()), text());
     prop_oneof![
-        (name(), 0..2u32, name(), any::<bool>()).prop_map(|(machine, depth, entry, resumed)| RunStart {
-            machine,
-            depth,
-            entry,
-            resumed
-        }
-        .into()),
+        (name(), 0..2u32, name(), any::<bool>(), any::<bool>()).prop_map(
+            |(machine, depth, entry, resumed, external)| RunStart { machine, depth, entry, resumed, external }.into()
+        ),
         (name(), 0..2u32, name(), count(), state_kind()).prop_map(|(machine, depth, state, step, kind)| StateStart {
             machine,
             depth,

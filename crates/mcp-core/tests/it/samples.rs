@@ -80,7 +80,7 @@ pub(crate) fn run_finished(status: RunStatus, error: Option<Reason>) -> RunFinis
 }
 
 pub(crate) fn run_start(resumed: bool) -> RunStart {
-    RunStart { machine: "release".into(), depth: 0, entry: "build".into(), resumed }
+    RunStart { machine: "release".into(), depth: 0, entry: "build".into(), resumed, external: false }
 }
 
 pub(crate) fn approval_requested() -> ApprovalRequested {

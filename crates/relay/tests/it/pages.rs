@@ -11,7 +11,8 @@ use crate::support::{log, memory, note, run, text, thread};
 async fn hundred() -> Relay {
     let relay = memory();
     let publisher = relay.publisher(&thread(), &run("r")).await.unwrap();
-    publisher.emit(RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false }.into());
+    publisher
+        .emit(RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false, external: false }.into());
     for i in 0..100 {
         let (state, stream) = if i % 2 == 0 { ("even", Stream::Stdout) } else { ("odd", Stream::Stderr) };
         publisher.emit(log(state, stream, &format!("line {i}")));

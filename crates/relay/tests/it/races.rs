@@ -67,7 +67,8 @@ async fn a_commit_from_outside_reaches_the_run_that_writes() {
     let store = MemoryStore::new();
     let (inside, outside) = (relay(store.clone()), relay(store));
     let publisher = inside.publisher(&thread(), &run("r")).await.unwrap();
-    publisher.emit(RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false }.into());
+    publisher
+        .emit(RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false, external: false }.into());
     publisher.flush().await.unwrap();
     let mut follower = inside.follow(&thread(), None, Start::Live).await.unwrap();
     let cancel = taffrail_mcp_core::CancelRequested { actor: "me".into(), reason: None, kill: false };

@@ -99,7 +99,7 @@ impl Store for Unlucky {
 }
 
 fn started() -> RunStart {
-    RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false }
+    RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false, external: false }
 }
 
 fn finished(status: RunStatus) -> RunFinished {

@@ -123,7 +123,8 @@ async fn a_full_disk_keeps_nobody_from_looking_or_ending() {
         let full = Arc::clone(&failing.full);
         let service = ground.service_on(Arc::new(failing));
         let lost = RunId::new("lost").unwrap();
-        let start = RunStart { machine: "loud".into(), depth: 0, entry: "talk".into(), resumed: false };
+        let start =
+            RunStart { machine: "loud".into(), depth: 0, entry: "talk".into(), resumed: false, external: false };
         service.relay().commit(&lost.clone().into(), &lost, &[start.into()], None).await.unwrap();
         let hosted = begin(&service, "loud").await;
         full.store(true, Ordering::Relaxed);

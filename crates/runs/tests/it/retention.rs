@@ -8,7 +8,7 @@ use taffrail_relay::{Delivery, ListRuns, Relay, Retention, sweep};
 use crate::ground::Ground;
 
 fn started() -> Event {
-    RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false }.into()
+    RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false, external: false }.into()
 }
 
 fn finished(status: RunStatus) -> Event {

@@ -94,7 +94,9 @@ async fn a_cancel_and_a_resume_of_a_run_that_rests_do_not_both_win() {
 async fn a_run_without_a_host_is_found_by_whoever_looks() {
     for ground in Ground::each(&[NAP]) {
         let service = ground.service();
-        let start = || RunStart { machine: "nap".into(), depth: 0, entry: "first".into(), resumed: false }.into();
+        let start = || {
+            RunStart { machine: "nap".into(), depth: 0, entry: "first".into(), resumed: false, external: false }.into()
+        };
         let lost = RunId::new("lost").unwrap();
         service.relay().commit(&lost.clone().into(), &lost, &[start()], None).await.unwrap();
         let given_up = RunId::new("given-up").unwrap();
@@ -125,7 +127,7 @@ async fn a_run_without_a_host_ends_once() {
     for ground in Ground::each(&[]) {
         let services = [ground.service(), ground.service()];
         let run = RunId::new("lost").unwrap();
-        let start = RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false };
+        let start = RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false, external: false };
         services[0].relay().commit(&run.clone().into(), &run, &[start.into()], None).await.unwrap();
         let waits = (0..8).map(|i| {
             let (service, run) = (services[i % 2].clone(), run.clone());

@@ -17,7 +17,7 @@ fn finished(status: RunStatus) -> Event {
 }
 
 fn started() -> Event {
-    RunStart { machine: "m".to_owned(), depth: 0, entry: "e".to_owned(), resumed: false }.into()
+    RunStart { machine: "m".to_owned(), depth: 0, entry: "e".to_owned(), resumed: false, external: false }.into()
 }
 
 #[tokio::test]

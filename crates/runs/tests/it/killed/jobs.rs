@@ -130,7 +130,7 @@ async fn write(relay: &Relay, runs: Runs, round: u64, dir: &Path) {
     let spools = Spools::new(dir.join("spool"), LIMITS);
     let mut tasks = tokio::task::JoinSet::new();
     for run in runs.all() {
-        let start = RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: round > 0 };
+        let start = RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: round > 0, external: false };
         relay.commit(&thread(), &run, &[start.into()], None).await.unwrap();
         spools.attach(&run, RelaySource::new(relay.clone(), thread(), run.clone())).await.unwrap();
     }

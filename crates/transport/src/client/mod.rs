@@ -1,0 +1,1 @@
+//! The client of a Taffrail server: starts runs, follows them, sends them events.

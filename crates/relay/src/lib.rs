@@ -50,7 +50,7 @@ pub use follower::{Delivery, Follower};
 pub use leases::Leases;
 pub use memory::MemoryStore;
 pub use page::{Page, PageQuery};
-pub use publisher::{Arrival, Mark, Publisher, Receipt};
+pub use publisher::{Arrival, Mark, Numbered, Publisher, Receipt};
 pub use relay::Relay;
 pub use retention::{Cut, Retention, Swept, sweep};
 pub use store::{Append, Appended, Block, Claim, Extent, ListRuns, ReadBlocks, Store, ThreadUsage, Trimmed};

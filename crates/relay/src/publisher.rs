@@ -1,8 +1,8 @@
 //! The way into a log.
 
-use std::sync::Arc;
+use std::{num::NonZeroU64, sync::Arc};
 
-use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, Ingest, RunId, Seq, ThreadId, Timestamp};
+use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, ProducerId, RunId, Seq, ThreadId, Timestamp};
 use tokio::sync::watch;
 
 use crate::{
@@ -31,8 +31,17 @@ pub struct Mark(u64);
 pub struct Arrival {
     /// The events, in order; those of a part happened at one time. `None` is now, and a time to come is now too.
     pub parts: Vec<(Option<Timestamp>, EventBatch)>,
-    /// Whose they are and their numbers, when their producer numbers them: `last - first + 1` is the count of events.
-    pub ingest: Option<Ingest>,
+    /// Whose they are and the number of the first, when their producer numbers them.
+    pub numbered: Option<Numbered>,
+}
+
+/// How the producer of an [`Arrival`] numbers it: its events have the numbers from `first` on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Numbered {
+    /// Who sends them.
+    pub producer: ProducerId,
+    /// Number of the first event. A producer's very first event has number 1.
+    pub first: NonZeroU64,
 }
 
 /// What became of an [`Arrival`].

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use taffrail_mcp_core::{Gap, RunId, Seq};
+use taffrail_mcp_core::{Gap, RunId, Seq, ThreadId};
 use tokio::sync::watch;
 
 use crate::{Block, ReadBlocks, RelayError, Store, hot::Hot, ring::Step};
@@ -30,7 +30,6 @@ pub struct Follower {
     after: Seq,
     run: Option<RunId>,
     head: watch::Receiver<Seq>,
-    changes: watch::Receiver<u64>,
     /// About what one delivery takes.
     delivery_bytes: usize,
 }
@@ -46,19 +45,23 @@ impl std::fmt::Debug for ArcStore {
 }
 
 impl Follower {
-    pub(crate) fn new(
-        hot: Arc<Hot>,
-        store: ArcStore,
-        changes: watch::Receiver<u64>,
-        after: Seq,
-        run: Option<RunId>,
-    ) -> Self {
+    pub(crate) fn new(hot: Arc<Hot>, store: ArcStore, after: Seq, run: Option<RunId>) -> Self {
         let head = hot.watch_head();
-        Self { hot, store, after, run, head, changes, delivery_bytes: DELIVERY_BYTES }
+        Self { hot, store, after, run, head, delivery_bytes: DELIVERY_BYTES }
     }
 
-    /// Makes deliveries smaller: whole blocks, until they have this many bytes.
-    pub(crate) fn take_about(&mut self, bytes: usize) {
+    /// Goes to a position.
+    pub(crate) fn begin_after(&mut self, after: Seq) {
+        self.after = after;
+    }
+
+    /// The thread it reads.
+    pub fn thread(&self) -> &ThreadId {
+        &self.hot.thread
+    }
+
+    /// Makes deliveries smaller: whole blocks, until they have this many bytes, at most 1 MiB (the default).
+    pub fn take_about(&mut self, bytes: usize) {
         self.delivery_bytes = bytes.clamp(1, DELIVERY_BYTES);
     }
 
@@ -152,15 +155,12 @@ impl Follower {
         Ok((!blocks.is_empty()).then_some(Delivery::Blocks(blocks)))
     }
 
-    /// Waits until the thread may have grown, here or in another process.
-    async fn wait(&mut self) -> Result<(), RelayError> {
-        let seen = *self.changes.borrow_and_update();
-        if !self.hot.look(&*self.store.0, seen).await? {
-            return Ok(());
-        }
-        tokio::select! {
-            changed = self.head.changed() => changed.map_err(|_| RelayError::Closed),
-            changed = self.changes.changed() => changed.map_err(|_| RelayError::Closed),
-        }
+    /// Waits until the thread has grown, here or in another process.
+    ///
+    /// # Errors
+    ///
+    /// [`RelayError::Closed`] when the relay is gone.
+    pub async fn wait(&mut self) -> Result<(), RelayError> {
+        self.head.changed().await.map_err(|_| RelayError::Closed)
     }
 }

@@ -2,19 +2,16 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use taffrail_mcp_core::{RunFold, RunId, Seq, ThreadId, Timestamp};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::{
-    Config, RelayError, Store, StoreError,
+    Config, Numbered, RelayError, StoreError,
     ring::Ring,
-    sequencer::{Handover, Numbering, Pending},
+    sequencer::{Answer, Answered, Handover, Numbering, Pending},
 };
 
 /// Takes a lock whose holders never leave half a change behind, so that a panic elsewhere cannot spread.
@@ -33,9 +30,6 @@ pub(crate) struct Hot {
     head: watch::Sender<Seq>,
     durable: watch::Sender<u64>,
     numbering: Mutex<Numbering>,
-    /// The last change of the store, as its number, that was looked into for this thread.
-    looked: AtomicU64,
-    looking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -61,8 +55,6 @@ impl Hot {
             head: watch::Sender::new(head),
             durable: watch::Sender::new(0),
             numbering: Mutex::new(numbering),
-            looked: AtomicU64::new(0),
-            looking: tokio::sync::Mutex::default(),
         }
     }
 
@@ -91,6 +83,25 @@ impl Hot {
             return Err(new);
         }
         Ok(incoming.push(new))
+    }
+
+    /// Accepts what came from elsewhere, when there is room for it. Returns whether the writer must be told, or nothing
+    /// when there is no room.
+    pub(crate) fn accept_arrival(
+        &self,
+        new: &[Handover<'_>],
+        numbered: Option<&Numbered>,
+    ) -> Option<(bool, oneshot::Receiver<Answer>)> {
+        let bytes = new.iter().map(|new| new.bodies.len()).sum::<usize>();
+        let mut incoming = lock(&self.incoming);
+        if incoming.held > 0 && incoming.held + bytes > self.config.room_bytes {
+            return None;
+        }
+        let (reply, answer) = oneshot::channel();
+        incoming.accepted += new.iter().map(|new| new.count).sum::<u64>();
+        incoming.held += bytes;
+        incoming.pending.push_arrival(new, numbered.cloned(), reply);
+        Some((!std::mem::replace(&mut incoming.queued, true), answer))
     }
 
     /// Resolves when room may have come.
@@ -122,8 +133,9 @@ impl Hot {
     }
 
     /// What the writer took is durable: shows it to readers, and makes room.
-    pub(crate) fn written(&self, taken: &Pending, blocks: &[crate::Block]) {
+    pub(crate) fn written(&self, taken: &mut Pending, blocks: &[crate::Block], answers: Vec<Answered>) {
         self.show(blocks);
+        taken.answer(answers);
         lock(&self.incoming).held -= taken.bytes();
         self.durable.send_modify(|durable| *durable += taken.count());
         self.room.notify_waiters();
@@ -171,20 +183,9 @@ impl Hot {
         self.head.subscribe()
     }
 
-    /// Looks into the store's change `number`, unless somebody has; whether that was so. One reader looks for all, and
-    /// when its look fails or is dropped, the next one does.
-    pub(crate) async fn look(&self, store: &dyn Store, number: u64) -> Result<bool, StoreError> {
-        let is_known = || self.looked.load(Ordering::Acquire) >= number;
-        if is_known() {
-            return Ok(true);
-        }
-        let _looking = self.looking.lock().await;
-        if !is_known() {
-            let extent = store.extent(self.thread.clone()).await?;
-            self.advance(extent.head);
-            self.looked.fetch_max(number, Ordering::AcqRel);
-        }
-        Ok(false)
+    /// Whether somebody waits for the thread to grow.
+    pub(crate) fn has_readers(&self) -> bool {
+        self.head.receiver_count() > 0
     }
 }
 

@@ -26,6 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod admission;
 mod clock;
 mod config;
 mod error;
@@ -41,6 +42,7 @@ mod retention;
 mod ring;
 mod sequencer;
 mod store;
+mod threads;
 mod writer;
 
 pub use config::Config;

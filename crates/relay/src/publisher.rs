@@ -106,8 +106,43 @@ impl Publisher {
     /// [`RelayError::Hole`], [`RelayError::RunOver`], [`RelayError::TooManyProducers`], with nothing stored; the store's
     /// error when it has failed for good.
     pub async fn ingest(&self, arrival: Arrival) -> Result<Receipt, RelayError> {
-        let _ = arrival;
-        todo!()
+        let Arrival { parts, numbered } = arrival;
+        let now = clock::now();
+        let parts: Vec<_> = parts.iter().filter(|(_, batch)| !batch.is_empty()).collect();
+        let new: Vec<_> =
+            parts.iter().map(|(ts, batch)| Handover::of(&self.run, ts.unwrap_or(now).min(now), batch)).collect();
+        if new.is_empty() {
+            return Ok(Receipt::default());
+        }
+        let mut health = self.queue.health.subscribe();
+        let (wake, answer) = loop {
+            // Registered before the look, so that room made in between is not missed.
+            let mut room = std::pin::pin!(self.hot.room().notified());
+            room.as_mut().enable();
+            if let Some(accepted) = self.hot.accept_arrival(&new, numbered.as_ref()) {
+                break accepted;
+            }
+            if let Some(error) = fatal(&health) {
+                return Err(error.into());
+            }
+            tokio::select! {
+                () = room => {}
+                changed = health.changed() => changed.map_err(|_| RelayError::Closed)?,
+            }
+        };
+        if wake {
+            self.queue.push(Arc::clone(&self.hot));
+        }
+        tokio::pin!(answer);
+        loop {
+            if let Some(error) = fatal(&health) {
+                return Err(error.into());
+            }
+            tokio::select! {
+                answer = &mut answer => return answer.map_err(|_| RelayError::Closed)?,
+                changed = health.changed() => changed.map_err(|_| RelayError::Closed)?,
+            }
+        }
     }
 
     /// Marks what was accepted so far.

@@ -1,8 +1,7 @@
 //! The relay: opens publishers, followers and pages on one store.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, Weak},
+    sync::{Arc, Mutex},
     thread::JoinHandle,
     time::Duration,
 };
@@ -17,6 +16,7 @@ use crate::{
     hot::{Hot, Queue, changed_folds, lock},
     page::Filling,
     sequencer::{Handover, Numbering, Pending, compose},
+    threads::{self, Threads},
     writer,
 };
 
@@ -36,7 +36,7 @@ struct Inner {
     store: ArcStore,
     config: Config,
     queue: Arc<Queue>,
-    hot: Mutex<HashMap<ThreadId, Weak<Hot>>>,
+    threads: Arc<Threads>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -62,13 +62,22 @@ impl Relay {
             .enable_time()
             .build()
             .map_err(|error| unavailable("the writer's timer could not be made", error))?;
+        let threads = Arc::new(Threads::new(config));
         let write = writer::write(Arc::clone(&store), Arc::clone(&queue), config);
+        let watch = threads::watch(Arc::clone(&store), Arc::clone(&threads));
         let writer = std::thread::Builder::new()
             .name("taffrail-writer".into())
-            .spawn(move || runtime.block_on(write))
+            .spawn(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        biased;
+                        () = write => {}
+                        () = async { watch.await; std::future::pending().await } => {}
+                    }
+                });
+            })
             .map_err(|error| unavailable("the writer's thread could not be started", error))?;
-        let inner =
-            Inner { store: ArcStore(store), config, queue, hot: Mutex::default(), writer: Mutex::new(Some(writer)) };
+        let inner = Inner { store: ArcStore(store), config, queue, threads, writer: Mutex::new(Some(writer)) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -93,24 +102,11 @@ impl Relay {
     }
 
     async fn hot(&self, thread: &ThreadId) -> Result<Arc<Hot>, RelayError> {
-        if let Some(hot) = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade) {
+        if let Some(hot) = self.inner.threads.get(thread) {
             return Ok(hot);
         }
         let head = self.store().extent(thread.clone()).await?.head;
-        Ok(self.hot_at(thread, head))
-    }
-
-    /// A thread that goes at least as far as `head`.
-    fn hot_at(&self, thread: &ThreadId, head: Seq) -> Arc<Hot> {
-        let mut all = lock(&self.inner.hot);
-        if let Some(hot) = all.get(thread).and_then(Weak::upgrade) {
-            hot.advance(head);
-            return hot;
-        }
-        all.retain(|_, hot| hot.strong_count() > 0);
-        let hot = Arc::new(Hot::new(thread.clone(), self.inner.config, head));
-        all.insert(thread.clone(), Arc::downgrade(&hot));
-        hot
+        Ok(self.inner.threads.at(thread, head))
     }
 
     /// Opens a thread for writing events of a run; neither needs to exist before.
@@ -142,7 +138,7 @@ impl Relay {
         events.iter().cloned().for_each(|event| batch.push(event));
         let mut pending = Pending::default();
         pending.push(Handover::of(run, clock::now(), &batch));
-        let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
+        let hot = self.inner.threads.get(thread);
         // Not in turn with the writer of this process: beside a flood, trying again takes a millisecond, and a turn as
         // long as the writer's group, some hundred.
         loop {
@@ -152,7 +148,7 @@ impl Relay {
             let folds = fold.into_iter().map(|fold| (run.clone(), fold)).collect();
             let ts = hot.as_ref().map(|hot| hot.numbering().ts).unwrap_or_default();
             let mut numbering = Numbering { thread: thread.clone(), head, ts, folds };
-            let blocks = compose(&pending, &mut numbering, self.inner.config.block_bytes);
+            let blocks = compose(&pending, &mut numbering, self.inner.config.block_bytes).blocks;
             let runs = changed_folds(&numbering, pending.runs());
             let fold = runs.first().cloned().unwrap_or_else(|| RunFold::new(run.clone(), thread.clone()));
             let append =
@@ -162,8 +158,7 @@ impl Relay {
                 Some(Appended::Conflict { .. }) => {}
                 Some(Appended::Stored) | None => {
                     // One that came into being meanwhile has readers too.
-                    let hot = lock(&self.inner.hot).get(thread).and_then(Weak::upgrade);
-                    if let Some(hot) = hot {
+                    if let Some(hot) = self.inner.threads.get(thread) {
                         hot.committed(numbering.ts, &blocks);
                     }
                     return Ok(fold);
@@ -214,10 +209,12 @@ impl Relay {
         run: Option<RunId>,
         start: Start,
     ) -> Result<(Follower, Extent), RelayError> {
-        // Subscribed before the extent is read, so that what another process writes in between is not missed.
-        let changes = self.store().changes();
+        let hot = self.hot(thread).await?;
+        let mut follower = Follower::new(Arc::clone(&hot), self.inner.store.clone(), Seq::START, run);
+        self.inner.threads.reader_came();
+        // Read once somebody waits for the thread, so that what another process writes in between is looked for.
         let extent = self.store().extent(thread.clone()).await?;
-        let hot = self.hot_at(thread, extent.head);
+        hot.advance(extent.head);
         let after = match start {
             Start::Beginning => Seq::START,
             Start::After(after) if after > extent.head => {
@@ -226,7 +223,8 @@ impl Relay {
             Start::After(after) => after,
             Start::Live => extent.head,
         };
-        Ok((Follower::new(hot, self.inner.store.clone(), changes, after, run), extent))
+        follower.begin_after(after);
+        Ok((follower, extent))
     }
 
     /// Reads a window of a thread, waiting up to [`PageQuery::wait`] for a first match.

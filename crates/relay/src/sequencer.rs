@@ -9,8 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use taffrail_mcp_core::{Event, EventBatch, RecordHead, RunFold, RunId, Seq, ThreadId, Timestamp};
+use tokio::sync::oneshot;
 
-use crate::Block;
+use crate::{
+    Block, Numbered, Receipt, RelayError,
+    admission::{Admission, marked, output},
+};
 
 /// A chunk is closed at this size, so that `emit` never pays for moving a large buffer.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -32,7 +36,21 @@ struct Segment {
     line_bytes: u64,
     /// When they were accepted.
     ts: Timestamp,
+    /// Index into [`Chunk::arrivals`], for events from elsewhere.
+    arrival: Option<u32>,
 }
+
+/// What somebody elsewhere waits for.
+#[derive(Debug)]
+struct Waiting {
+    numbered: Option<Numbered>,
+    /// Events of it.
+    count: u64,
+    reply: Option<oneshot::Sender<Answer>>,
+}
+
+/// What became of an arrival.
+pub(crate) type Answer = Result<Receipt, RelayError>;
 
 #[derive(Debug, Default)]
 struct Chunk {
@@ -42,10 +60,11 @@ struct Chunk {
     folding: Vec<(u32, u64, Event)>,
     /// The relay's own, see [`Pending::push_remark`].
     remark: bool,
+    arrivals: Vec<Waiting>,
 }
 
 impl Chunk {
-    fn push(&mut self, run: u32, new: Handover<'_>) {
+    fn push(&mut self, run: u32, new: Handover<'_>, arrival: Option<u32>) {
         let Handover { run: _, ts, bodies, count, lines, line_bytes, folding } = new;
         self.bodies.extend_from_slice(bodies);
         let segment = u32::try_from(self.segments.len()).unwrap_or(u32::MAX);
@@ -57,6 +76,7 @@ impl Chunk {
             lines: u32::try_from(lines).unwrap_or(u32::MAX),
             line_bytes,
             ts,
+            arrival,
         });
     }
 
@@ -84,6 +104,7 @@ pub(crate) struct Pending {
 }
 
 /// What a publisher hands over: bodies that end in newlines, and what is known about them.
+#[derive(Clone, Copy)]
 pub(crate) struct Handover<'a> {
     pub(crate) run: &'a RunId,
     pub(crate) ts: Timestamp,
@@ -128,11 +149,45 @@ impl Pending {
         let run = self.index_of(new.run);
         self.count += new.count;
         self.bytes += new.bodies.len();
+        if let Some(chunk) = self.room() {
+            chunk.push(run, new, None);
+        }
+    }
+
+    /// Adds what came from elsewhere: in one chunk, so that it is stored together.
+    pub(crate) fn push_arrival(
+        &mut self,
+        new: &[Handover<'_>],
+        numbered: Option<Numbered>,
+        reply: oneshot::Sender<Answer>,
+    ) {
+        let Some(run) = new.first().map(|new| self.index_of(new.run)) else { return };
+        let count = new.iter().map(|new| new.count).sum();
+        self.count += count;
+        self.bytes += new.iter().map(|new| new.bodies.len()).sum::<usize>();
+        let Some(chunk) = self.room() else { return };
+        let arrival = u32::try_from(chunk.arrivals.len()).unwrap_or(u32::MAX);
+        chunk.arrivals.push(Waiting { numbered, count, reply: Some(reply) });
+        for new in new {
+            chunk.push(run, *new, Some(arrival));
+        }
+    }
+
+    /// The chunk that takes what comes next.
+    fn room(&mut self) -> Option<&mut Chunk> {
         if self.chunks.back().is_none_or(Chunk::full) {
             self.chunks.push_back(Chunk::default());
         }
-        if let Some(chunk) = self.chunks.back_mut() {
-            chunk.push(run, new);
+        self.chunks.back_mut()
+    }
+
+    /// Tells those who wait what became of their arrivals. Who does not wait any more is not missed.
+    pub(crate) fn answer(&mut self, answers: Vec<Answered>) {
+        for Answered { chunk, arrival, answer } in answers {
+            let waiting = self.chunks.get_mut(chunk).and_then(|chunk| chunk.arrivals.get_mut(arrival as usize));
+            if let Some(reply) = waiting.and_then(|waiting| waiting.reply.take()) {
+                let _ = reply.send(answer);
+            }
         }
     }
 
@@ -142,7 +197,7 @@ impl Pending {
         let run = self.index_of(new.run);
         self.bytes += new.bodies.len();
         let mut chunk = Chunk { remark: true, ..Chunk::default() };
-        chunk.push(run, new);
+        chunk.push(run, new, None);
         self.chunks.push_front(chunk);
     }
 
@@ -188,46 +243,111 @@ pub(crate) struct Numbering {
     pub(crate) folds: BTreeMap<RunId, RunFold>,
 }
 
+/// What came of composing.
+#[derive(Debug, Default)]
+pub(crate) struct Composed {
+    /// To be stored.
+    pub(crate) blocks: Vec<Block>,
+    /// To be told once they are.
+    pub(crate) answers: Vec<Answered>,
+}
+
+impl Composed {
+    /// Whether an arrival is refused because of events that another process may have taken meanwhile.
+    pub(crate) fn misses_events(&self) -> bool {
+        self.answers.iter().any(|answered| matches!(answered.answer, Err(RelayError::Hole { .. })))
+    }
+}
+
+/// The answer to an arrival, and where in [`Pending`] that is.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    chunk: usize,
+    arrival: u32,
+    answer: Answer,
+}
+
 /// Composes all of `pending` after `numbering.head`, and moves `numbering` on.
-pub(crate) fn compose(pending: &Pending, numbering: &mut Numbering, block_bytes: usize) -> Vec<Block> {
-    let mut blocks = Vec::new();
+pub(crate) fn compose(pending: &Pending, numbering: &mut Numbering, block_bytes: usize) -> Composed {
+    let mut composed = Composed::default();
+    let blocks = &mut composed.blocks;
     let mut open = Open { block_bytes, ..Open::default() };
     let mut left = pending.bytes;
     let mut head = Vec::with_capacity(256);
-    for chunk in &pending.chunks {
+    let mut last_body = Vec::new();
+    for (at, chunk) in pending.chunks.iter().enumerate() {
         let mut bodies = chunk.bodies.as_slice();
         let mut folding = chunk.folding.iter().peekable();
+        let mut admission: Option<Admission> = None;
         for (index, segment) in (0u32..).zip(&chunk.segments) {
             let Some(run) = pending.runs.get(segment.run as usize) else { continue };
             let Some((mine, rest)) = bodies.split_at_checked(segment.bytes as usize) else { continue };
             bodies = rest;
             let ts = segment.ts.max(numbering.ts);
-            numbering.ts = ts;
             let fold = (numbering.folds.entry(run.clone()))
                 .or_insert_with(|| RunFold::new(run.clone(), numbering.thread.clone()));
+            let waiting = segment.arrival.and_then(|arrival| chunk.arrivals.get(arrival as usize));
+            if let (Some(waiting), None) = (waiting, &admission) {
+                admission = Some(Admission::new(waiting.numbered.as_ref(), waiting.count, fold));
+            }
+            let whole = admission.as_ref().is_none_or(|admission| !admission.skips());
             head.clear();
             RecordHead { seq: Seq(0), thread: &numbering.thread, run, ts }.encode_head(&mut head);
             // All but the number is the same for the whole segment.
             let common = head.get(b"{\"seq\":0".len()..).unwrap_or_default();
-            let mut start = 0;
+            let (mut start, mut wrote) = (0, false);
+            let (mut lines, mut line_bytes) = (u64::from(segment.lines), segment.line_bytes);
+            if !whole {
+                (lines, line_bytes) = (0, 0);
+            }
             for (place, end) in (0u64..).zip(memchr::memchr_iter(b'\n', mine)) {
+                let mut body = mine.get(start..=end).unwrap_or_default();
+                let size = end + 1 - start;
+                start = end + 1;
+                let event = folding.next_if(|(at, of, _)| (*at, *of) == (index, place));
+                if admission.as_mut().is_some_and(|admission| !admission.next()) {
+                    left = left.saturating_sub(size);
+                    continue;
+                }
                 let seq = numbering.head.next();
                 numbering.head = seq;
-                open.line(run, seq, ts, common, mine.get(start..=end).unwrap_or_default(), left, &mut blocks);
-                left = left.saturating_sub(end + 1 - start);
-                start = end + 1;
-                if place == 0 {
+                if !wrote {
+                    wrote = true;
+                    numbering.ts = ts;
                     fold.wrote(seq, ts, 0, 0);
                 }
-                if let Some((.., event)) = folding.next_if(|(at, of, _)| (*at, *of) == (index, place)) {
+                if !whole {
+                    let (more_lines, more_bytes) = output(body);
+                    lines += more_lines;
+                    line_bytes += more_bytes;
+                }
+                if let Some(admission) = &mut admission {
+                    admission.stored(seq);
+                    if let Some(mark) = admission.mark() {
+                        last_body.clear();
+                        marked(body, mark, &mut last_body);
+                        body = &last_body;
+                        fold.ingested(mark, seq);
+                    }
+                }
+                open.line(run, seq, ts, common, body, left, blocks);
+                left = left.saturating_sub(size);
+                if let Some((.., event)) = event {
                     fold.apply(seq, ts, event);
                 }
             }
-            fold.wrote(numbering.head, ts, u64::from(segment.lines), segment.line_bytes);
+            if wrote {
+                fold.wrote(numbering.head, ts, lines, line_bytes);
+            }
+            if let Some(arrival) = segment.arrival
+                && let Some(admission) = admission.take_if(|admission| admission.passed())
+            {
+                composed.answers.push(Answered { chunk: at, arrival, answer: admission.answer() });
+            }
         }
     }
-    open.close(&mut blocks);
-    blocks
+    open.close(blocks);
+    composed
 }
 
 /// The block being filled.
@@ -312,7 +432,7 @@ mod tests {
     fn blocks_are_dense_one_run_each_and_never_go_back_in_time() {
         let pending = pending(&[("a", note("1")), ("a", note("2")), ("b", note("3")), ("a", note("4"))]);
         let mut numbering = numbering(10);
-        let blocks = compose(&pending, &mut numbering, 1 << 20);
+        let blocks = compose(&pending, &mut numbering, 1 << 20).blocks;
         let shape: Vec<_> = blocks.iter().map(|b| (b.run.as_str(), b.first.0, b.count)).collect();
         assert_eq!(shape, [("a", 11, 2), ("b", 13, 1), ("a", 14, 1)]);
         let records: Vec<_> = blocks.iter().flat_map(Block::lines).map(|l| Record::parse(&l).unwrap()).collect();
@@ -325,7 +445,7 @@ mod tests {
     #[test]
     fn a_block_is_closed_at_its_size() {
         let pending = pending(&vec![("a", note("0123456789")); 100]);
-        let blocks = compose(&pending, &mut numbering(0), 1000);
+        let blocks = compose(&pending, &mut numbering(0), 1000).blocks;
         assert!(blocks.len() > 5);
         assert!(blocks.iter().all(|b| b.bytes.len() <= 1200));
         assert_eq!(blocks.iter().map(|b| b.count).sum::<u64>(), 100);
@@ -336,7 +456,7 @@ mod tests {
         let start = RunStart { machine: "m".into(), depth: 0, entry: "s".into(), resumed: false, external: false };
         let pending = pending(&[("a", start.into()), ("a", note("x"))]);
         let text = |head| {
-            let blocks = compose(&pending, &mut numbering(head), 1 << 20);
+            let blocks = compose(&pending, &mut numbering(head), 1 << 20).blocks;
             String::from_utf8(blocks[0].bytes.to_vec()).unwrap()
         };
         assert_eq!(text(0).replace("\"seq\":1", "\"seq\":6").replace("\"seq\":2", "\"seq\":7"), text(5));

@@ -12,7 +12,7 @@ use taffrail_mcp_core::{EventBatch, Note, Seq};
 use crate::{
     Append, Appended, Block, Config, ReadBlocks, Store, StoreError, clock,
     hot::{Hot, Queue, changed_folds},
-    sequencer::{Handover, Pending, compose},
+    sequencer::{Answered, Handover, Pending, compose},
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -24,6 +24,8 @@ struct Taken {
     /// Composed after this position.
     expected: Seq,
     blocks: Vec<Block>,
+    /// For those who wait for their arrivals, once the blocks are durable.
+    answers: Vec<Answered>,
 }
 
 /// Tells those who wait that nothing more is written, also when the writer panics.
@@ -81,7 +83,7 @@ fn take_group(queue: &Queue, config: &Config) -> Vec<Taken> {
         if more {
             later.push(Arc::clone(&hot));
         }
-        group.push(Taken { hot, pending, expected: Seq::START, blocks: Vec::new() });
+        group.push(Taken { hot, pending, expected: Seq::START, blocks: Vec::new(), answers: Vec::new() });
     }
     later.into_iter().for_each(|hot| queue.push(hot));
     group
@@ -94,16 +96,19 @@ async fn store_group(
     config: &Config,
     mut group: Vec<Taken>,
 ) -> Result<Vec<Taken>, StoreError> {
-    for taken in &group {
-        learn(store, queue, config, taken).await?;
+    for taken in &mut group {
+        number(store, queue, config, taken).await?;
+    }
+    // An arrival of which everything was known leaves nothing to store.
+    let (group, nothing): (Vec<_>, Vec<_>) = group.into_iter().partition(|taken| !taken.blocks.is_empty());
+    nothing.into_iter().for_each(finish);
+    if group.is_empty() {
+        return Ok(group);
     }
     let appends: Vec<Append> = group
-        .iter_mut()
+        .iter()
         .map(|taken| {
-            let mut numbering = taken.hot.numbering();
-            taken.expected = numbering.head;
-            taken.blocks = compose(&taken.pending, &mut numbering, config.block_bytes);
-            let runs = changed_folds(&numbering, taken.pending.runs());
+            let runs = changed_folds(&taken.hot.numbering(), taken.pending.runs());
             let (thread, expected) = (taken.hot.thread.clone(), taken.expected);
             Append { thread, expected, blocks: taken.blocks.clone(), runs, claim: None }
         })
@@ -123,16 +128,45 @@ async fn store_group(
                 conflicted.push(taken);
             }
             _ => {
-                taken.hot.written(&taken.pending, &taken.blocks);
-                // The index has the others; a run that goes on is learned again.
-                taken.hot.numbering().folds.retain(|_, fold| !fold.status.rests());
                 if attempts > 1 {
                     note_retries(queue, &taken, attempts);
                 }
+                finish(taken);
             }
         }
     }
     Ok(conflicted)
+}
+
+/// Shows readers what is durable, and tells those who wait.
+fn finish(mut taken: Taken) {
+    // The index has the others; a run that goes on is learned again.
+    taken.hot.numbering().folds.retain(|_, fold| !fold.status.rests());
+    taken.hot.written(&mut taken.pending, &taken.blocks, taken.answers);
+}
+
+/// Gives numbers to what was taken.
+async fn number(store: &dyn Store, queue: &Queue, config: &Config, taken: &mut Taken) -> Result<(), StoreError> {
+    learn(store, queue, config, taken).await?;
+    if !compose_taken(config, taken) {
+        return Ok(());
+    }
+    // Events are missing by what is known here; another process may have taken them.
+    let extent = attempt(queue, config, || store.extent(taken.hot.thread.clone())).await?;
+    catch_up(&taken.hot, extent.head);
+    learn(store, queue, config, taken).await?;
+    compose_taken(config, taken);
+    Ok(())
+}
+
+/// Composes after what is known; tells whether events are missing by that.
+fn compose_taken(config: &Config, taken: &mut Taken) -> bool {
+    let mut numbering = taken.hot.numbering();
+    taken.expected = numbering.head;
+    let composed = compose(&taken.pending, &mut numbering, config.block_bytes);
+    let misses = composed.misses_events();
+    (taken.blocks, taken.answers) = (composed.blocks, composed.answers);
+    misses
 }
 
 /// Gets the state of the runs that are written to and not known yet.
@@ -167,7 +201,7 @@ async fn is_stored(store: &dyn Store, queue: &Queue, config: &Config, taken: &Ta
 
 /// Tells each log that had to wait for the store how long it did, unless its run has just ended.
 fn note_retries(queue: &Queue, taken: &Taken, attempts: u32) {
-    let going_on = |run: &&_| taken.hot.numbering().folds.contains_key(*run);
+    let going_on = |run: &&_| taken.hot.numbering().folds.get(*run).is_some_and(|fold| !fold.status.rests());
     let Some(run) = taken.pending.runs().iter().find(going_on) else { return };
     let note = Note::warning(format!("store-retry: the store failed and took this after {attempts} attempts"));
     let mut batch = EventBatch::new();

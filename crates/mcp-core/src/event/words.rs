@@ -37,6 +37,8 @@ impl Reason {
     pub const ESCALATED: Self = Self::word("escalated");
     /// The process that ran it is gone.
     pub const PROCESS_GONE: Self = Self::word("process-gone");
+    /// It lives elsewhere, and nothing has come from there for a long time.
+    pub const PRODUCER_GONE: Self = Self::word("producer-gone");
     /// The server that ran it was shut down.
     pub const SHUTDOWN: Self = Self::word("shutdown");
 
@@ -55,6 +57,7 @@ impl Reason {
         Self::CANCELLED,
         Self::ESCALATED,
         Self::PROCESS_GONE,
+        Self::PRODUCER_GONE,
         Self::SHUTDOWN,
     ];
 

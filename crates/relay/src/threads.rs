@@ -1,0 +1,95 @@
+//! The hot threads of a relay, and who tells their readers of what other processes write.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use taffrail_mcp_core::{Seq, ThreadId};
+use tokio::sync::Notify;
+
+use crate::{
+    Config, Store, StoreError,
+    hot::{Hot, lock},
+};
+
+/// After a look that failed, the next one.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Threads that somebody here writes or reads.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    config: Config,
+    hot: Mutex<HashMap<ThreadId, Weak<Hot>>>,
+    /// A reader has come.
+    reader: Notify,
+}
+
+impl Threads {
+    pub(crate) fn new(config: Config) -> Self {
+        Self { config, hot: Mutex::default(), reader: Notify::new() }
+    }
+
+    /// A thread, when it is hot.
+    pub(crate) fn get(&self, thread: &ThreadId) -> Option<Arc<Hot>> {
+        lock(&self.hot).get(thread).and_then(Weak::upgrade)
+    }
+
+    /// A thread that goes at least as far as `head`.
+    pub(crate) fn at(&self, thread: &ThreadId, head: Seq) -> Arc<Hot> {
+        let mut all = lock(&self.hot);
+        if let Some(hot) = all.get(thread).and_then(Weak::upgrade) {
+            hot.advance(head);
+            return hot;
+        }
+        // Those that are not hot any more go when they are half of all, so that looking for them costs little.
+        if all.len() >= 2 * all.values().filter(|hot| hot.strong_count() > 0).count().max(8) {
+            all.retain(|_, hot| hot.strong_count() > 0);
+        }
+        let hot = Arc::new(Hot::new(thread.clone(), self.config, head));
+        all.insert(thread.clone(), Arc::downgrade(&hot));
+        hot
+    }
+
+    /// Somebody waits for a thread to grow.
+    pub(crate) fn reader_came(&self) {
+        self.reader.notify_one();
+    }
+
+    fn read(&self) -> Vec<Arc<Hot>> {
+        lock(&self.hot).values().filter_map(Weak::upgrade).filter(|hot| hot.has_readers()).collect()
+    }
+}
+
+/// Looks, whenever the store has changed, how far each thread goes that somebody reads. One look serves all readers of
+/// all threads. The store is not watched while there are none.
+pub(crate) async fn watch(store: Arc<dyn Store>, threads: Arc<Threads>) {
+    loop {
+        threads.reader.notified().await;
+        let mut changes = store.changes();
+        loop {
+            changes.borrow_and_update();
+            let read = threads.read();
+            if read.is_empty() {
+                break;
+            }
+            match look(&*store, &read).await {
+                Ok(()) if changes.changed().await.is_ok() => {}
+                Ok(()) => return,
+                Err(error) => {
+                    tracing::debug!(%error, "cannot look for what other processes have written");
+                    tokio::time::sleep(LOOK_AGAIN).await;
+                }
+            }
+        }
+    }
+}
+
+async fn look(store: &dyn Store, read: &[Arc<Hot>]) -> Result<(), StoreError> {
+    let extents = store.extents(read.iter().map(|hot| hot.thread.clone()).collect()).await?;
+    for (hot, extent) in read.iter().zip(extents) {
+        hot.advance(extent.head);
+    }
+    Ok(())
+}

@@ -7,6 +7,8 @@ use std::{
 
 use taffrail_spool::Limits;
 
+const EXTERNAL_SILENCE: Duration = Duration::from_secs(15 * 60);
+
 /// The places below a data directory. The one home of their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
@@ -60,11 +62,22 @@ pub struct Config {
     pub spool: bool,
     /// How long processes may take to end after they were asked to. Default 5 s.
     pub grace: Duration,
+    /// How long nothing may come from the producer of an external run before the run is `interrupted`. It goes on when
+    /// the producer comes back. Default 15 min: a worker may be out of reach for some time, with nothing lost.
+    pub external_silence: Duration,
 }
 
 impl Config {
     /// The defaults, for a data directory.
     pub fn new(layout: Layout, playbooks: PathBuf, cwd: PathBuf) -> Self {
-        Self { layout, playbooks, cwd, spool_limits: Limits::default(), spool: true, grace: Duration::from_secs(5) }
+        Self {
+            layout,
+            playbooks,
+            cwd,
+            spool_limits: Limits::default(),
+            spool: true,
+            grace: Duration::from_secs(5),
+            external_silence: EXTERNAL_SILENCE,
+        }
     }
 }

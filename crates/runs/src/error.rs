@@ -120,6 +120,33 @@ pub enum RunsError {
     /// The run cannot be resumed with what was given.
     #[error(transparent)]
     Resume(Arc<ResumeError>),
+    /// A run's name cannot be one.
+    #[error("a run's name has 1 to {limit} characters and no control characters: give another name")]
+    BadName {
+        /// Most characters.
+        limit: usize,
+    },
+    /// Inputs for a run that does not use any.
+    #[error("an external run takes no inputs, because its producer runs it: leave them out")]
+    ExternalInputs,
+    /// The run lives elsewhere, and only its producer could do this.
+    #[error("run {run} lives elsewhere: {help}")]
+    External {
+        /// The run.
+        run: RunId,
+        /// What can be done instead.
+        help: &'static str,
+    },
+    /// Events that only the process that runs it may write, for a run that lives here.
+    #[error(
+        "run {run} is not external, so events of type {kind} are written by the process that runs it: send others, such as log, message, progress and note"
+    )]
+    NotExternal {
+        /// The run.
+        run: RunId,
+        /// The type of the first such event.
+        kind: String,
+    },
     /// The run's log does not hold what a resume needs.
     #[error("run {run} has no checkpoint in its log: it cannot be resumed; start a new run")]
     NoCheckpoint {
@@ -191,6 +218,8 @@ impl RunsError {
                 | Self::Decided { .. }
                 | Self::HashMoved { .. }
                 | Self::NotSeen { .. }
+                | Self::External { .. }
+                | Self::NotExternal { .. }
         )
     }
 

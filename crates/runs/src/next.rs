@@ -1,11 +1,17 @@
 //! One sentence: what to call next, and when.
 
-use taffrail_mcp_core::{Approver, RunStatus, Snapshot};
+use taffrail_mcp_core::{Approver, RunFold, RunStatus, Snapshot};
 
 /// The sentence for a snapshot. It names tools as agents know them; people read the same words as commands.
-pub(crate) fn step(snapshot: &Snapshot) -> String {
+pub(crate) fn step(snapshot: &Snapshot, fold: &RunFold) -> String {
     let Snapshot { run, head, status, approval, .. } = snapshot;
     match (status, approval) {
+        (RunStatus::Suspended, _) if fold.external => {
+            format!("Waits where it runs: call run_status with run {run} and after {head} to wait for the next change.")
+        }
+        (RunStatus::Interrupted, _) if fold.external => format!(
+            "Interrupted: it goes on when its producer sends events again; call run_logs with run {run} and tail 50 to see its last output."
+        ),
         (RunStatus::Running, _) => format!(
             "Running: call run_status with run {run} and after {head} to wait for the next change, or run_logs for its output."
         ),

@@ -1,31 +1,32 @@
 //! Runs whose host is gone.
 
-use taffrail_mcp_core::{Event, Reason, RunFinished, RunFold, RunStatus};
+use taffrail_mcp_core::{Event, Reason, RunFold, RunStatus};
 use taffrail_relay::{Claim, ListRuns, RelayError};
 
-use crate::{RunsError, Service, clock};
+use crate::{RunsError, Service, external};
 
 /// What a recovery found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Runs that were `running` without a host and are `interrupted` (or `cancelled`, when that was asked for) now.
+    /// Runs that went on without a host, or nothing came for, and that are `interrupted` (or `cancelled`, when that was asked for) now.
     pub runs: Vec<taffrail_mcp_core::RunId>,
     /// Spool files whose torn end was cut.
     pub spools: u64,
 }
 
 impl Service {
-    /// Looks at all runs that are said to be running, and mends spool files that a crash has torn. For start-up.
+    /// Looks at all runs that are said to go on, and mends spool files that a crash has torn. For start-up.
     ///
     /// # Errors
     ///
     /// When the store or the spool folder cannot be used.
     pub async fn recover(&self) -> Result<Recovered, RunsError> {
         let mut recovered = Recovered::default();
-        let running = ListRuns { status: vec![RunStatus::Running], limit: usize::MAX, ..ListRuns::default() };
-        for fold in self.inner.relay.runs(running).await? {
+        let going_on = vec![RunStatus::Running, RunStatus::Suspended];
+        let going_on = ListRuns { status: going_on, limit: usize::MAX, ..ListRuns::default() };
+        for fold in self.inner.relay.runs(going_on).await? {
             let run = fold.run.clone();
-            if self.settled(fold).await?.status != RunStatus::Running {
+            if !fold.status.ended() && self.settled(fold).await?.status.ended() {
                 recovered.runs.push(run);
             }
         }
@@ -38,6 +39,9 @@ impl Service {
 
     /// A fold that does not say `running` of a run that nobody hosts.
     pub(crate) async fn settled(&self, fold: RunFold) -> Result<RunFold, RunsError> {
+        if fold.external {
+            return self.settled_external(fold).await;
+        }
         if fold.status != RunStatus::Running || self.inner.hosted.get(&fold.run).is_some() {
             return Ok(fold);
         }
@@ -48,32 +52,26 @@ impl Service {
         if fold.status != RunStatus::Running {
             return Ok(fold);
         }
-        let cancelled = fold.cancel.is_some();
-        let (status, error) = match cancelled {
+        let (status, error) = match fold.cancel.is_some() {
             true => (RunStatus::Cancelled, Reason::CANCELLED),
             false => (RunStatus::Interrupted, Reason::PROCESS_GONE),
         };
-        let end = RunFinished {
-            machine: fold.playbook.clone(),
-            depth: 0,
-            status,
-            error: Some(error),
-            at: fold.state.clone(),
-            // It ran until its last record, as far as anybody can tell.
-            usage: fold.usage_at(fold.updated_at.min(clock::now())),
-            detail: Some("the process that ran it ended without ending it".into()),
-        };
+        let end = external::ended(&fold, status, error, "the process that ran it ended without ending it");
         let claim = Claim { key: format!("interrupted:{}:{}", fold.run, fold.last), value: String::new() };
-        let end = [Event::from(end)];
-        let ended = self.inner.relay.commit(&fold.thread, &fold.run, &end, Some(claim)).await;
+        let ended = self.conclude(fold, end, claim).await;
         drop(look);
-        match ended {
+        ended
+    }
+
+    /// Writes the end of a run that cannot write it itself, once whoever looks.
+    pub(crate) async fn conclude(&self, fold: RunFold, end: Event, claim: Claim) -> Result<RunFold, RunsError> {
+        match self.inner.relay.commit(&fold.thread, &fold.run, std::slice::from_ref(&end), Some(claim)).await {
             Ok(fold) => Ok(fold),
             // Looking must work on a full disk too: it is told as it is, and stored by whoever looks later.
             Err(RelayError::Store(error)) if error.is_transient() => {
                 tracing::debug!(run = %fold.run, %error, "that the run is interrupted could not be stored");
                 let mut told = fold;
-                end.iter().for_each(|end| told.apply(told.last, told.updated_at, end));
+                told.apply(told.last, told.updated_at, &end);
                 Ok(told)
             }
             Err(RelayError::Claimed { .. }) => Ok(self.inner.relay.run(&fold.run).await?.unwrap_or(fold)),

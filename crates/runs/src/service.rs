@@ -7,7 +7,7 @@ use taffrail_mcp_core::{Level, Note, RunFold, RunId, Snapshot};
 use taffrail_relay::{ListRuns, Relay};
 use taffrail_spool::{Spools, What};
 
-use crate::{Config, RunsError, clock, hosted::HostedRuns, live::LiveRuns, next};
+use crate::{Config, RunsError, clock, hosted::HostedRuns, ingest::Ingests, live::LiveRuns, next};
 
 /// How long a store that fails is waited for at the end.
 const STORE_TIME: Duration = Duration::from_secs(5);
@@ -26,6 +26,7 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) live: LiveRuns,
     pub(crate) hosted: HostedRuns,
+    pub(crate) ingests: Ingests,
     pub(crate) spools: Spools,
 }
 
@@ -50,7 +51,8 @@ impl Service {
         });
         let library = Library::new(&config.playbooks);
         let engine = Engine::new(library.clone());
-        Ok(Self { inner: Arc::new(Inner { relay, config, library, engine, live, hosted, spools }) })
+        let ingests = Ingests::default();
+        Ok(Self { inner: Arc::new(Inner { relay, config, library, engine, live, hosted, ingests, spools }) })
     }
 
     /// The relay below.
@@ -74,8 +76,13 @@ impl Service {
     ///
     /// [`RunsError::NoRun`], and when the store cannot be read.
     pub async fn fold(&self, run: &RunId) -> Result<RunFold, RunsError> {
-        let fold = self.inner.relay.run(run).await?.ok_or_else(|| RunsError::NoRun { run: run.to_string() })?;
+        let fold = self.read(run).await?;
         self.settled(fold).await
+    }
+
+    /// A run's state as it is stored.
+    pub(crate) async fn read(&self, run: &RunId) -> Result<RunFold, RunsError> {
+        self.inner.relay.run(run).await?.ok_or_else(|| RunsError::NoRun { run: run.to_string() })
     }
 
     /// A run's snapshot now.
@@ -96,7 +103,7 @@ impl Service {
         if self.inner.spools.is_attached(&fold.run) || spool.exists() {
             snapshot.spool = Some(spool.display().to_string());
         }
-        snapshot.next = next::step(&snapshot);
+        snapshot.next = next::step(&snapshot, fold);
         Ok(snapshot)
     }
 

@@ -37,6 +37,13 @@ pub enum Work {
         /// Bytes of output to keep; `None` for the default of playbooks.
         output_cap: Option<u64>,
     },
+    /// Something that runs elsewhere and sends its events here ([`Service::ingest`]). Its `run-start` is written here, with
+    /// `external: true`; its producer sends everything else, `run-finished` last. No process of ours hosts it, and it
+    /// has no spool file.
+    External {
+        /// What the run is called: 1 to 200 characters.
+        name: String,
+    },
 }
 
 /// A request to start a run.
@@ -79,7 +86,7 @@ pub struct Started {
 }
 
 impl Started {
-    fn of(fold: RunFold, existing: bool) -> Self {
+    pub(crate) fn of(fold: RunFold, existing: bool) -> Self {
         let RunFold { run, thread, first, .. } = fold;
         Self { run, thread, after: Seq(first.0.saturating_sub(1)), existing }
     }
@@ -102,7 +109,11 @@ impl Service {
         {
             return self.earlier(&value, key).await;
         }
-        let playbook = self.load(work).await?;
+        let playbook = match work {
+            Work::Playbook { name, paths } => self.find_playbook(name, paths).await?,
+            Work::Command { name, argv, output_cap } => command(&name, &argv, output_cap)?,
+            Work::External { name } => return self.start_external(name, &inputs, thread, run, key.as_ref()).await,
+        };
         resolve_inputs(&playbook, &inputs)
             .map_err(|errors| RunsError::Inputs { playbook: playbook.name.clone(), errors })?;
         let run = run.map_or_else(ids::run, Ok)?;
@@ -139,19 +150,6 @@ impl Service {
         Ok(Started::of(fold, false))
     }
 
-    async fn load(&self, work: Work) -> Result<Arc<Playbook>, RunsError> {
-        match work {
-            Work::Command { name, argv, output_cap } => {
-                let mut playbook = for_command(&name, &argv)?;
-                if let Some(cap) = output_cap {
-                    playbook.budget.output_bytes = cap;
-                }
-                Ok(Arc::new(playbook))
-            }
-            Work::Playbook { name, paths } => self.find_playbook(name, paths).await,
-        }
-    }
-
     /// Locks a run in order to host it; `None` when it is hosted.
     pub(crate) async fn lock(&self, run: &RunId) -> Result<Option<LiveLock>, RunsError> {
         loop {
@@ -169,7 +167,7 @@ impl Service {
     }
 
     /// The run that an idempotency key started before.
-    async fn earlier(&self, value: &str, key: &Key) -> Result<Started, RunsError> {
+    pub(crate) async fn earlier(&self, value: &str, key: &Key) -> Result<Started, RunsError> {
         let (run, digest) = value.split_once(' ').unwrap_or((value, ""));
         if digest != key.digest {
             return Err(RunsError::KeyReused { key: key.text.clone(), run: run.to_owned() });
@@ -177,6 +175,15 @@ impl Service {
         let fold = self.fold(&RunId::new(run)?).await?;
         Ok(Started::of(fold, true))
     }
+}
+
+/// The playbook that runs one command.
+fn command(name: &str, argv: &[String], output_cap: Option<u64>) -> Result<Arc<Playbook>, RunsError> {
+    let mut playbook = for_command(name, argv)?;
+    if let Some(cap) = output_cap {
+        playbook.budget.output_bytes = cap;
+    }
+    Ok(Arc::new(playbook))
 }
 
 /// Ids of a run's checkpoints and approvals.
@@ -187,7 +194,7 @@ pub(crate) fn id_source(run: &RunId) -> Arc<dyn taffrail_engine::IdSource> {
 
 /// An idempotency key, with what it was used for.
 #[derive(Debug)]
-struct Key {
+pub(crate) struct Key {
     text: String,
     digest: String,
 }
@@ -197,7 +204,7 @@ impl Key {
         format!("start:{}", self.text)
     }
 
-    fn claim(&self, run: &RunId) -> Claim {
+    pub(crate) fn claim(&self, run: &RunId) -> Claim {
         Claim { key: self.claim_key(), value: format!("{run} {}", self.digest) }
     }
 }
@@ -212,6 +219,7 @@ fn check_key(text: String, work: &Work, inputs: &Map<String, Value>) -> Result<K
     match work {
         Work::Playbook { name, .. } => hash.update(format!("playbook {name}")),
         Work::Command { name, argv, .. } => hash.update(format!("command {name} {argv:?}")),
+        Work::External { name } => hash.update(format!("external {name}")),
     }
     // Keys of a map are sorted, so equal inputs have equal texts.
     hash.update(Value::Object(inputs.clone()).to_string());

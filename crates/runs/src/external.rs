@@ -1,0 +1,113 @@
+//! Runs that live elsewhere: started here, fed by their producer, ended by it, or by us when it is gone.
+
+use serde_json::{Map, Value};
+use taffrail_mcp_core::{Event, Reason, RunFinished, RunFold, RunId, RunStart, RunStatus, ThreadId};
+use taffrail_relay::{Claim, RelayError};
+
+use crate::{
+    RunsError, Service, clock, ids,
+    start::{Key, Started},
+};
+
+/// What the `run-start` of an external run says as its `entry`: what states it has, only its producer knows.
+const ENTRY: &str = "external";
+
+/// Most characters of a name.
+const MAX_NAME: usize = 200;
+
+impl Service {
+    /// Writes the `run-start` of a run that nobody hosts.
+    pub(crate) async fn start_external(
+        &self,
+        name: String,
+        inputs: &Map<String, Value>,
+        thread: Option<ThreadId>,
+        run: Option<RunId>,
+        key: Option<&Key>,
+    ) -> Result<Started, RunsError> {
+        if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
+            return Err(RunsError::BadName { limit: MAX_NAME });
+        }
+        if !inputs.is_empty() {
+            return Err(RunsError::ExternalInputs);
+        }
+        // An id that was just made is nobody else's. One that was given is taken as by a host, for as long as it takes to
+        // see that there is no such run and to write that there is.
+        let (run, _lock) = match run {
+            None => (ids::run()?, None),
+            Some(run) => {
+                let taken = |status| {
+                    let help = "give the new run another id";
+                    RunsError::WrongState { run: run.clone(), status, help }
+                };
+                let lock = self.lock(&run).await?.ok_or_else(|| taken(RunStatus::Running))?;
+                if let Some(fold) = self.inner.relay.run(&run).await? {
+                    return Err(taken(fold.status));
+                }
+                (run, Some(lock))
+            }
+        };
+        let thread = thread.unwrap_or_else(|| run.clone().into());
+        let claim = key.map(|key| key.claim(&run));
+        match (self.inner.relay.commit(&thread, &run, &[start(name, false)], claim).await, key) {
+            (Err(RelayError::Claimed { value }), Some(key)) => self.earlier(&value, key).await,
+            (committed, _) => Ok(Started::of(committed?, false)),
+        }
+    }
+
+    /// A fold of an external run that says `interrupted` when nothing has come from its producer for too long.
+    pub(crate) async fn settled_external(&self, fold: RunFold) -> Result<RunFold, RunsError> {
+        let silent = clock::since(fold.updated_at);
+        if fold.status.ended() || silent <= self.inner.config.external_silence {
+            return Ok(fold);
+        }
+        let (status, error) = match fold.cancel.is_some() {
+            true => (RunStatus::Cancelled, Reason::CANCELLED),
+            false => (RunStatus::Interrupted, Reason::PRODUCER_GONE),
+        };
+        let detail = format!("nothing came from its producer for {} s", silent.as_secs());
+        let end = ended(&fold, status, error, detail);
+        let claim = Claim { key: format!("interrupted:{}:{}", fold.run, fold.last), value: String::new() };
+        self.conclude(fold, end, claim).await
+    }
+
+    /// Goes on with a run whose producer was taken for gone and has come back.
+    pub(crate) async fn producer_is_back(&self, mut fold: RunFold) -> Result<RunFold, RunsError> {
+        while was_given_up(&fold) {
+            let start = start(fold.playbook.clone(), true);
+            match self.inner.relay.commit(&fold.thread, &fold.run, &[start], Some(going_on(&fold))).await {
+                Err(RelayError::Claimed { .. }) => fold = self.read(&fold.run).await?,
+                committed => return Ok(committed?),
+            }
+        }
+        Ok(fold)
+    }
+}
+
+/// Whether a run was ended because nothing came from its producer, which nobody but the producer can know better.
+pub(crate) fn was_given_up(fold: &RunFold) -> bool {
+    fold.external && fold.status == RunStatus::Interrupted && fold.error == Some(Reason::PRODUCER_GONE)
+}
+
+/// Of those who go on with a run that rests, and those who end it, one wins.
+pub(crate) fn going_on(fold: &RunFold) -> Claim {
+    Claim { key: format!("after-rest:{}:{}", fold.run, fold.changed), value: String::new() }
+}
+
+fn start(machine: String, resumed: bool) -> Event {
+    RunStart { machine, depth: 0, entry: ENTRY.to_owned(), resumed, external: true }.into()
+}
+
+/// The end of a run that nobody else writes. It ran until its last record, as far as anybody can tell.
+pub(crate) fn ended(fold: &RunFold, status: RunStatus, error: Reason, detail: impl Into<String>) -> Event {
+    let end = RunFinished {
+        machine: fold.playbook.clone(),
+        depth: 0,
+        status,
+        error: Some(error),
+        at: fold.state.clone(),
+        usage: fold.usage_at(fold.updated_at.min(clock::now())),
+        detail: Some(detail.into()),
+    };
+    end.into()
+}

@@ -175,7 +175,8 @@ impl Pending {
 
     /// The chunk that takes what comes next.
     fn room(&mut self) -> Option<&mut Chunk> {
-        if self.chunks.back().is_none_or(Chunk::full) {
+        // Nobody waits for a remark: what is waited for must not be counted with it.
+        if self.chunks.back().is_none_or(|chunk| chunk.full() || chunk.remark) {
             self.chunks.push_back(Chunk::default());
         }
         self.chunks.back_mut()
@@ -460,6 +461,18 @@ mod tests {
             String::from_utf8(blocks[0].bytes.to_vec()).unwrap()
         };
         assert_eq!(text(0).replace("\"seq\":1", "\"seq\":6").replace("\"seq\":2", "\"seq\":7"), text(5));
+    }
+
+    #[test]
+    fn what_follows_a_remark_counts() {
+        let mut all = Pending::default();
+        let (run, mut body) = (RunId::new("a").unwrap(), Vec::new());
+        note("x").encode_body(&mut body);
+        let ts = Timestamp::default();
+        let one = Handover { run: &run, ts, bodies: &body, count: 1, lines: 0, line_bytes: 0, folding: &[] };
+        all.push_remark(one);
+        all.push(one);
+        assert_eq!(all.take(usize::MAX).count(), 1);
     }
 
     #[test]

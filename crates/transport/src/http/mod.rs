@@ -7,6 +7,7 @@
 mod app;
 mod code;
 mod config;
+mod cursor;
 mod ingest;
 mod metrics;
 mod problem;

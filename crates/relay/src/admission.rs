@@ -44,7 +44,9 @@ impl Admission {
             admission.skip = admission.known;
             admission.receipt.first = arrived.and_then(|arrived| arrived.position(first.get()));
             admission.receipt.last = arrived.and_then(|arrived| arrived.position(last));
-            admission.mark = Some(Ingest { producer: producer.clone(), first: *first, last });
+            // Those that are stored stand together; those that were known stand wherever they are.
+            let first = first.saturating_add(admission.known);
+            admission.mark = Some(Ingest { producer: producer.clone(), first, last });
         }
         if admission.skip < count && fold.status.is_final() {
             return admission.refuse(RelayError::RunOver { run: fold.run.clone(), status: fold.status });

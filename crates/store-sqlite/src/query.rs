@@ -6,7 +6,7 @@ use taffrail_relay::{Block, Extent, ListRuns, ReadBlocks, ThreadUsage, Trimmed};
 
 use crate::{
     apply::block_first,
-    codec::unpack,
+    codec::{Lines, unpack},
     fault::Fault,
     schema::{SEQ_BITS, SEQ_MAX},
 };
@@ -45,9 +45,18 @@ pub(crate) fn read(conn: &Connection, query: &ReadBlocks) -> Result<Vec<Block>, 
         if !blocks.is_empty() && query.backwards && !fits {
             break;
         }
-        size += raw;
-        blocks.push(block(row, query, first, count, raw, blocks.last())?);
-        if size >= query.max_bytes as u64 {
+        // Read from the end, a block's last lines are the first that are wanted.
+        let (skip, max_bytes) = match query.backwards {
+            true => (0, usize::MAX),
+            false => (
+                wanted.saturating_sub(first.0),
+                query.max_bytes.saturating_sub(usize::try_from(size).unwrap_or(usize::MAX)),
+            ),
+        };
+        let (block, to_end) = block(row, query, (first, count, raw), (skip, max_bytes), blocks.last())?;
+        size += block.bytes.len() as u64;
+        blocks.push(block);
+        if !to_end || size >= query.max_bytes as u64 {
             break;
         }
     }
@@ -75,19 +84,20 @@ fn statement(of_thread: Option<bool>, backwards: bool) -> String {
     )
 }
 
+/// The wanted part of one block, and whether nothing of the block follows.
 fn block(
     row: &Row<'_>,
     query: &ReadBlocks,
-    first: Seq,
-    count: u64,
-    raw: u64,
+    (first, count, raw): (Seq, u64, u64),
+    (skip, max_bytes): (u64, usize),
     before: Option<&Block>,
-) -> Result<Block, Fault> {
+) -> Result<(Block, bool), Fault> {
     let damaged = |what: String| Fault::Damaged(format!("record {first} of thread {}: {what}", query.thread));
     let stored = row.get_ref(6)?.as_blob().map_err(|e| damaged(e.to_string()))?;
-    let bytes = unpack(row.get(4)?, raw, stored).map_err(damaged)?;
+    let Lines { skipped, bytes, to_end } = unpack(row.get(4)?, raw, stored, skip, max_bytes).map_err(damaged)?;
     let lines = memchr::memchr_iter(b'\n', &bytes).count() as u64;
-    if lines != count || bytes.last() != Some(&b'\n') || bytes.len() as u64 != raw {
+    let left = count.checked_sub(skipped).filter(|left| if to_end { lines == *left } else { lines < *left });
+    if left.is_none() || bytes.last() != Some(&b'\n') || (skipped == 0 && to_end && bytes.len() as u64 != raw) {
         return Err(damaged(format!("{lines} lines in {} bytes where {count} in {raw} were expected", bytes.len())));
     }
     let name = row.get_ref(3)?.as_str_or_null().map_err(|e| damaged(e.to_string()))?;
@@ -96,7 +106,8 @@ fn block(
         Some(before) if before.run.as_str() == name => before.run.clone(),
         _ => RunId::new(name).map_err(|e| damaged(e.to_string()))?,
     };
-    Ok(Block { run, first, count, ts: Timestamp::from_micros(row.get(2)?), bytes })
+    let ts = Timestamp::from_micros(row.get(2)?);
+    Ok((Block { run, first: first.plus(skipped), count: lines, ts, bytes }, to_end))
 }
 
 /// How far a thread goes.

@@ -20,7 +20,8 @@ use crate::{
 /// Newest format that this program knows, kept in `PRAGMA user_version`.
 ///
 /// - 1: the first.
-pub const FORMAT_VERSION: u32 = 1;
+/// - 2: large blocks are compressed in pieces (codec 2).
+pub const FORMAT_VERSION: u32 = 2;
 
 /// `PRAGMA application_id` of our files: "tfrl".
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tfrl");
@@ -38,7 +39,8 @@ pub(crate) const THREAD_MAX: i64 = i64::MAX >> SEQ_BITS;
 /// in the table's own tree, a page is found in one descent, and a commit of one block touches one page of it; an index
 /// on (thread, first) would be a second page for every commit and a second descent for every block. `run` is null in
 /// the usual case that it is named as its thread, which also keeps such blocks out of the index.
-const MIGRATIONS: [&str; FORMAT_VERSION as usize] = ["
+const MIGRATIONS: [&str; FORMAT_VERSION as usize] = [
+    "
 CREATE TABLE threads (
     no INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -75,7 +77,9 @@ CREATE TABLE claims (
     run TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX claims_of_run ON claims (run);
-"];
+",
+    "",
+];
 
 /// Makes the file when there is none, checks that it is ours, and brings it to [`FORMAT_VERSION`].
 ///

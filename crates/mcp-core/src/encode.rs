@@ -86,7 +86,7 @@ fn escape(byte: u8, out: &mut Vec<u8>) {
 }
 
 /// Offset of the first byte that a JSON string must escape.
-fn first_special(bytes: &[u8]) -> Option<usize> {
+pub(crate) fn first_special(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     // "Has a zero byte" (Warren, Hacker's Delight, 6-1) of the word, xored with the wanted byte. A borrow can only

@@ -106,8 +106,10 @@ impl RunFold {
         }
         self.last = self.last.max(seq);
         self.updated_at = self.updated_at.max(ts);
-        self.usage.log_lines += lines;
-        self.usage.log_bytes += bytes;
+        let usage = &mut self.usage;
+        // Saturating, here and below: a run from elsewhere may say any number.
+        usage.log_lines = usage.log_lines.saturating_add(lines);
+        usage.log_bytes = usage.log_bytes.saturating_add(bytes);
     }
 
     /// Takes in one stored record.
@@ -175,8 +177,9 @@ impl RunFold {
                 }
             }
             Event::Clipped(Clipped { lines, bytes, .. }) => {
-                self.usage.clipped_lines += lines;
-                self.usage.clipped_bytes += bytes;
+                let usage = &mut self.usage;
+                usage.clipped_lines = usage.clipped_lines.saturating_add(*lines);
+                usage.clipped_bytes = usage.clipped_bytes.saturating_add(*bytes);
             }
             Event::Checkpoint(event) => self.checkpoint = Some((event.checkpoint.clone(), seq)),
             Event::CheckpointClaimed(event) => self.claim(event),
@@ -200,7 +203,8 @@ impl RunFold {
     pub fn usage_at(&self, now: Timestamp) -> Usage {
         let mut usage = self.usage;
         if self.status == RunStatus::Running && self.first != Seq::START {
-            usage.wall_ms += now.micros().saturating_sub(self.resumed_at.micros()) / 1000;
+            let since = now.micros().saturating_sub(self.resumed_at.micros()) / 1000;
+            usage.wall_ms = usage.wall_ms.saturating_add(since);
         }
         usage
     }

@@ -22,6 +22,7 @@ mod elicit;
 mod encode;
 mod error;
 mod event;
+mod event_line;
 mod fold;
 mod id;
 mod ingest;
@@ -33,6 +34,7 @@ mod seq;
 mod sink;
 mod snapshot;
 mod time;
+mod walk;
 
 pub use elicit::{Elicitor, Question, Reply};
 pub use encode::{RecordHead, encode_json_str};
@@ -43,6 +45,7 @@ pub use event::{
     Policy, Progress, Proposal, ProposalApplied, Reason, RunFinished, RunStart, RunStatus, StateDone, StateKind,
     StateStart, Stream, ToolCall, ToolDecision, Usage, preview,
 };
+pub use event_line::{EventLine, EventLineError, EventLineFault, EventReader};
 pub use fold::RunFold;
 pub use id::{Id, IdKind, RunId, RunKind, ThreadId, ThreadKind};
 pub use ingest::{Arrived, Ingest, ProducerId, ProducerKind};

@@ -173,7 +173,7 @@ impl EventBatch {
         self.count += 1;
         if let Event::Log(log) = &event {
             self.lines += log.lines();
-            self.line_bytes += log.bytes();
+            self.line_bytes = self.line_bytes.saturating_add(log.bytes());
         }
         if event.folds() {
             self.folding.push((index, event));
@@ -186,6 +186,14 @@ impl EventBatch {
         self.count += 1;
         self.lines += u64::from(!line.more);
         self.line_bytes += line.bytes();
+    }
+
+    /// Adds a body that is known to be what [`Event::encode_body_with`] would write.
+    pub(crate) fn push_body(&mut self, body: &[u8], lines: u64, line_bytes: u64) {
+        self.bodies.extend_from_slice(body);
+        self.count += 1;
+        self.lines += lines;
+        self.line_bytes = self.line_bytes.saturating_add(line_bytes);
     }
 
     /// Events in it.

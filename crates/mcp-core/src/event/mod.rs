@@ -124,6 +124,14 @@ macro_rules! known_types {
                     _ => None,
                 }
             }
+
+            /// Why an object is not an event of a known type.
+            pub(crate) fn misfit(kind: &str, object: &str) -> Option<serde_json::Error> {
+                match kind {
+                    $($kind => serde_json::from_str::<$variant>(object).err(),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -198,6 +206,23 @@ impl Event {
         }
         crate::encode::join_lines(&mut out[start..]);
         out.extend_from_slice(b"}\n");
+    }
+
+    /// Whether the state of a run depends on events of a type.
+    pub(crate) fn kind_folds(kind: &str) -> bool {
+        matches!(
+            kind,
+            "run-start"
+                | "state-start"
+                | "state-done"
+                | "run-finished"
+                | "approval-requested"
+                | "approval-resolved"
+                | "clipped"
+                | "checkpoint"
+                | "checkpoint-claimed"
+                | "cancel-requested"
+        )
     }
 
     /// Whether the state of a run depends on it (see [`crate::RunFold`]).

@@ -85,7 +85,8 @@ impl Log {
     /// Bytes as read, newline and folded redraws included.
     pub fn bytes(&self) -> u64 {
         let newline = u64::from(!self.more && self.eol != Some(false)) + u64::from(self.crlf);
-        self.data().len() as u64 + self.folded + newline
+        // What a peer says may be any number.
+        (self.data().len() as u64).saturating_add(self.folded).saturating_add(newline)
     }
 
     /// The line of text that this record is made from; `None` when it is of another kind: serde writes those.

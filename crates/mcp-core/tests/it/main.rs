@@ -4,6 +4,7 @@
 
 mod absent;
 mod batch;
+mod event_line;
 mod fold;
 mod generate;
 mod roundtrip;

@@ -18,6 +18,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Publisher {
     run: RunId,
+    fence: Option<Timestamp>,
     hot: Arc<Hot>,
     queue: Arc<Queue>,
 }
@@ -60,7 +61,15 @@ pub struct Receipt {
 
 impl Publisher {
     pub(crate) fn new(run: RunId, hot: Arc<Hot>, queue: Arc<Queue>) -> Self {
-        Self { run, hot, queue }
+        Self { run, fence: None, hot, queue }
+    }
+
+    /// Writes only while the run goes on as it was started, or resumed, at this time ([`taffrail_mcp_core::RunFold`],
+    /// `resumed_at`). Once anybody else has ended the run, or gone on with it, events are accepted and dropped: whoever
+    /// was taken for gone and is not cannot spoil the log. Decided by the log itself, at each record's place in it.
+    #[must_use]
+    pub fn fenced(self, started: Timestamp) -> Self {
+        Self { fence: Some(started), ..self }
     }
 
     /// The run it writes for.
@@ -88,7 +97,8 @@ impl Publisher {
         };
         let folding = [(0, event)];
         let folding = if folding[0].1.folds() { &folding[..] } else { &[] };
-        let new = Handover { run: &self.run, ts: clock::now(), bodies: &body, count: 1, lines, line_bytes, folding };
+        let (run, fence, ts) = (&self.run, self.fence, clock::now());
+        let new = Handover { run, fence, ts, bodies: &body, count: 1, lines, line_bytes, folding };
         if self.hot.accept(new)? {
             self.queue.push(Arc::clone(&self.hot));
         }
@@ -198,7 +208,7 @@ impl EventSink for Publisher {
             if batch.is_empty() {
                 return;
             }
-            let mut new = Handover::of(&self.run, clock::now(), batch);
+            let mut new = Handover { fence: self.fence, ..Handover::of(&self.run, clock::now(), batch) };
             let mut health = self.queue.health.subscribe();
             let wake = loop {
                 // Registered before the look, so that room made in between is not missed.

@@ -24,8 +24,8 @@ const CHUNK_SEGMENTS: usize = 4096;
 /// Encoded events of one run that were accepted together.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
-    /// Index into [`Pending::runs`].
-    run: u32,
+    /// Index into [`Pending::writers`].
+    writer: u32,
     /// Records.
     count: u32,
     /// Bytes of their bodies.
@@ -64,13 +64,13 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn push(&mut self, run: u32, new: Handover<'_>, arrival: Option<u32>) {
-        let Handover { run: _, ts, bodies, count, lines, line_bytes, folding } = new;
+    fn push(&mut self, writer: u32, new: Handover<'_>, arrival: Option<u32>) {
+        let Handover { run: _, fence: _, ts, bodies, count, lines, line_bytes, folding } = new;
         self.bodies.extend_from_slice(bodies);
         let segment = u32::try_from(self.segments.len()).unwrap_or(u32::MAX);
         self.folding.extend(folding.iter().map(|(index, event)| (segment, *index, event.clone())));
         self.segments.push(Segment {
-            run,
+            writer,
             count: u32::try_from(count).unwrap_or(u32::MAX),
             bytes: u32::try_from(bodies.len()).unwrap_or(u32::MAX),
             lines: u32::try_from(lines).unwrap_or(u32::MAX),
@@ -98,6 +98,8 @@ impl Chunk {
 pub(crate) struct Pending {
     chunks: VecDeque<Chunk>,
     runs: Vec<RunId>,
+    /// Who wrote them: a run, as its index in [`Pending::runs`], and a fence.
+    writers: Vec<(u32, Option<Timestamp>)>,
     /// Records that publishers handed over.
     count: u64,
     bytes: usize,
@@ -107,6 +109,8 @@ pub(crate) struct Pending {
 #[derive(Clone, Copy)]
 pub(crate) struct Handover<'a> {
     pub(crate) run: &'a RunId,
+    /// Dropped unless the run still goes on as it was started at this time.
+    pub(crate) fence: Option<Timestamp>,
     pub(crate) ts: Timestamp,
     pub(crate) bodies: &'a [u8],
     pub(crate) count: u64,
@@ -119,7 +123,8 @@ impl<'a> Handover<'a> {
     /// All of a batch.
     pub(crate) fn of(run: &'a RunId, ts: Timestamp, batch: &'a EventBatch) -> Self {
         let (lines, line_bytes) = batch.output();
-        Self { run, ts, bodies: batch.bodies(), count: batch.len(), lines, line_bytes, folding: batch.folding() }
+        let (bodies, count, folding) = (batch.bodies(), batch.len(), batch.folding());
+        Self { run, fence: None, ts, bodies, count, lines, line_bytes, folding }
     }
 }
 
@@ -146,11 +151,11 @@ impl Pending {
 
     /// Adds events at the end.
     pub(crate) fn push(&mut self, new: Handover<'_>) {
-        let run = self.index_of(new.run);
+        let writer = self.writer_of(&new);
         self.count += new.count;
         self.bytes += new.bodies.len();
         if let Some(chunk) = self.room() {
-            chunk.push(run, new, None);
+            chunk.push(writer, new, None);
         }
     }
 
@@ -161,7 +166,7 @@ impl Pending {
         numbered: Option<Numbered>,
         reply: oneshot::Sender<Answer>,
     ) {
-        let Some(run) = new.first().map(|new| self.index_of(new.run)) else { return };
+        let Some(writer) = new.first().map(|new| self.writer_of(new)) else { return };
         let count = new.iter().map(|new| new.count).sum();
         self.count += count;
         self.bytes += new.iter().map(|new| new.bodies.len()).sum::<usize>();
@@ -169,7 +174,7 @@ impl Pending {
         let arrival = u32::try_from(chunk.arrivals.len()).unwrap_or(u32::MAX);
         chunk.arrivals.push(Waiting { numbered, count, reply: Some(reply) });
         for new in new {
-            chunk.push(run, *new, Some(arrival));
+            chunk.push(writer, *new, Some(arrival));
         }
     }
 
@@ -195,27 +200,22 @@ impl Pending {
     /// Adds a remark of the relay's own before everything, so that it cannot come behind the end of a run that is
     /// pending. Nobody waits for it, so it does not count as accepted.
     pub(crate) fn push_remark(&mut self, new: Handover<'_>) {
-        let run = self.index_of(new.run);
+        let writer = self.writer_of(&new);
         self.bytes += new.bodies.len();
         let mut chunk = Chunk { remark: true, ..Chunk::default() };
-        chunk.push(run, new, None);
+        chunk.push(writer, new, None);
         self.chunks.push_front(chunk);
     }
 
-    fn index_of(&mut self, run: &RunId) -> u32 {
-        let at = match self.runs.iter().rposition(|known| known == run) {
-            Some(at) => at,
-            None => {
-                self.runs.push(run.clone());
-                self.runs.len() - 1
-            }
-        };
-        u32::try_from(at).unwrap_or(u32::MAX)
+    fn writer_of(&mut self, new: &Handover<'_>) -> u32 {
+        let run = index_of(&mut self.runs, new.run);
+        index_of(&mut self.writers, &(run, new.fence))
     }
 
     /// Takes whole chunks from the front until `max_bytes` are reached; at least one when there is one.
     pub(crate) fn take(&mut self, max_bytes: usize) -> Pending {
-        let mut taken = Pending { runs: self.runs.clone(), ..Pending::default() };
+        let (runs, writers) = (self.runs.clone(), self.writers.clone());
+        let mut taken = Pending { runs, writers, ..Pending::default() };
         while taken.bytes < max_bytes
             && let Some(chunk) = self.chunks.pop_front()
         {
@@ -227,9 +227,22 @@ impl Pending {
         self.count -= taken.count;
         if self.chunks.is_empty() {
             self.runs.clear();
+            self.writers.clear();
         }
         taken
     }
+}
+
+/// The place of a value in a short list, where it is put when it is not there. What is looked for is mostly the last.
+fn index_of<T: PartialEq + Clone>(list: &mut Vec<T>, value: &T) -> u32 {
+    let at = match list.iter().rposition(|known| known == value) {
+        Some(at) => at,
+        None => {
+            list.push(value.clone());
+            list.len() - 1
+        }
+    };
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 /// The thread's side of composing: where numbering goes on, and what its runs are like.
@@ -251,6 +264,8 @@ pub(crate) struct Composed {
     pub(crate) blocks: Vec<Block>,
     /// To be told once they are.
     pub(crate) answers: Vec<Answered>,
+    /// Events that were dropped, because their run goes on without who wrote them.
+    pub(crate) fenced: u64,
 }
 
 impl Composed {
@@ -268,6 +283,11 @@ pub(crate) struct Answered {
     answer: Answer,
 }
 
+/// Whether a run goes on as it was started at this time, by the same host, that is.
+fn goes_on_since(fold: Option<&RunFold>, started: Timestamp) -> bool {
+    fold.is_some_and(|fold| !fold.status.rests() && fold.resumed_at == started)
+}
+
 /// Composes all of `pending` after `numbering.head`, and moves `numbering` on.
 pub(crate) fn compose(pending: &Pending, numbering: &mut Numbering, block_bytes: usize) -> Composed {
     let mut composed = Composed::default();
@@ -281,9 +301,16 @@ pub(crate) fn compose(pending: &Pending, numbering: &mut Numbering, block_bytes:
         let mut folding = chunk.folding.iter().peekable();
         let mut admission: Option<Admission> = None;
         for (index, segment) in (0u32..).zip(&chunk.segments) {
-            let Some(run) = pending.runs.get(segment.run as usize) else { continue };
+            let Some((run, fence)) = pending.writers.get(segment.writer as usize) else { continue };
+            let Some(run) = pending.runs.get(*run as usize) else { continue };
             let Some((mine, rest)) = bodies.split_at_checked(segment.bytes as usize) else { continue };
             bodies = rest;
+            if fence.is_some_and(|fence| !goes_on_since(numbering.folds.get(run), fence)) {
+                composed.fenced += u64::from(segment.count);
+                left = left.saturating_sub(mine.len());
+                while folding.next_if(|(at, ..)| *at == index).is_some() {}
+                continue;
+            }
             let ts = segment.ts.max(numbering.ts);
             let fold = (numbering.folds.entry(run.clone()))
                 .or_insert_with(|| RunFold::new(run.clone(), numbering.thread.clone()));
@@ -415,7 +442,16 @@ mod tests {
             event.encode_body(&mut body);
             let folding = if event.folds() { &[(0, event.clone())][..] } else { &[] };
             let ts = Timestamp::from_micros(1_000_000 - i as u64);
-            pending.push(Handover { run: &run, ts, bodies: &body, count: 1, lines: 0, line_bytes: 0, folding });
+            pending.push(Handover {
+                run: &run,
+                fence: None,
+                ts,
+                bodies: &body,
+                count: 1,
+                lines: 0,
+                line_bytes: 0,
+                folding,
+            });
         }
         pending
     }
@@ -469,7 +505,8 @@ mod tests {
         let (run, mut body) = (RunId::new("a").unwrap(), Vec::new());
         note("x").encode_body(&mut body);
         let ts = Timestamp::default();
-        let one = Handover { run: &run, ts, bodies: &body, count: 1, lines: 0, line_bytes: 0, folding: &[] };
+        let one =
+            Handover { run: &run, fence: None, ts, bodies: &body, count: 1, lines: 0, line_bytes: 0, folding: &[] };
         all.push_remark(one);
         all.push(one);
         assert_eq!(all.take(usize::MAX).count(), 1);

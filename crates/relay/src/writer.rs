@@ -26,6 +26,8 @@ struct Taken {
     blocks: Vec<Block>,
     /// For those who wait for their arrivals, once the blocks are durable.
     answers: Vec<Answered>,
+    /// Events of those whose runs go on without them.
+    fenced: u64,
 }
 
 /// Tells those who wait that nothing more is written, also when the writer panics.
@@ -83,7 +85,8 @@ fn take_group(queue: &Queue, config: &Config) -> Vec<Taken> {
         if more {
             later.push(Arc::clone(&hot));
         }
-        group.push(Taken { hot, pending, expected: Seq::START, blocks: Vec::new(), answers: Vec::new() });
+        let (expected, blocks, answers) = (Seq::START, Vec::new(), Vec::new());
+        group.push(Taken { hot, pending, expected, blocks, answers, fenced: 0 });
     }
     later.into_iter().for_each(|hot| queue.push(hot));
     group
@@ -140,6 +143,10 @@ async fn store_group(
 
 /// Shows readers what is durable, and tells those who wait.
 fn finish(mut taken: Taken) {
+    if taken.fenced > 0 {
+        let (thread, events) = (&taken.hot.thread, taken.fenced);
+        tracing::warn!(%thread, events, "events of a run were dropped, because the run was ended or goes on elsewhere");
+    }
     // The index has the others; a run that goes on is learned again.
     taken.hot.numbering().folds.retain(|_, fold| !fold.status.rests());
     taken.hot.written(&mut taken.pending, &taken.blocks, taken.answers);
@@ -151,7 +158,7 @@ async fn number(store: &dyn Store, queue: &Queue, config: &Config, taken: &mut T
     if !compose_taken(config, taken) {
         return Ok(());
     }
-    // Events are missing by what is known here; another process may have taken them.
+    // Not all can be stored by what is known here; others may have changed that.
     let extent = attempt(queue, config, || store.extent(taken.hot.thread.clone())).await?;
     catch_up(&taken.hot, extent.head);
     learn(store, queue, config, taken).await?;
@@ -159,14 +166,14 @@ async fn number(store: &dyn Store, queue: &Queue, config: &Config, taken: &mut T
     Ok(())
 }
 
-/// Composes after what is known; tells whether events are missing by that.
+/// Composes after what is known; tells whether events are missing, or were dropped, by that.
 fn compose_taken(config: &Config, taken: &mut Taken) -> bool {
     let mut numbering = taken.hot.numbering();
     taken.expected = numbering.head;
     let composed = compose(&taken.pending, &mut numbering, config.block_bytes);
-    let misses = composed.misses_events();
-    (taken.blocks, taken.answers) = (composed.blocks, composed.answers);
-    misses
+    let doubtful = composed.misses_events() || composed.fenced > 0;
+    (taken.blocks, taken.answers, taken.fenced) = (composed.blocks, composed.answers, composed.fenced);
+    doubtful
 }
 
 /// Gets the state of the runs that are written to and not known yet.

@@ -4,6 +4,7 @@
 
 mod contract;
 mod failing;
+mod fence;
 mod ingest;
 mod pages;
 mod publish;

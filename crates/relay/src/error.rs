@@ -13,7 +13,7 @@ pub enum StoreError {
     /// The disk or a quota is full.
     #[error("no space left for {}: free some space, or remove old runs with `taffrail gc`", path.display())]
     Full {
-        /// The file.
+        /// The file, or in words the database.
         path: PathBuf,
     },
     /// The file or its folder cannot be written.
@@ -36,6 +36,24 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
         /// Format of the file.
+        found: u32,
+        /// Newest format known.
+        known: u32,
+    },
+    /// What a database holds cannot have been written by this program.
+    #[error("{place} holds what this program did not write ({detail}): nothing was changed; restore a backup, or use another schema")]
+    Damaged {
+        /// The database.
+        place: String,
+        /// What was noticed.
+        detail: String,
+    },
+    /// A newer program made what a database holds.
+    #[error("{place} was made by a newer version (its format is {found}, this program knows up to {known}): use that version, or another schema")]
+    NewerSchema {
+        /// The schema and its database.
+        place: String,
+        /// Format of the schema.
         found: u32,
         /// Newest format known.
         known: u32,

@@ -55,4 +55,6 @@ pub use page::{Page, PageQuery};
 pub use publisher::{Arrival, Mark, Numbered, Publisher, Receipt};
 pub use relay::Relay;
 pub use retention::{Cut, Retention, Swept, sweep};
-pub use store::{Append, Appended, Block, Claim, Extent, ListRuns, ReadBlocks, Store, ThreadUsage, Trimmed};
+pub use store::{
+    Append, Appended, Block, Claim, Extent, ListRuns, ReadBlocks, ReadWindow, Store, ThreadUsage, Trimmed, Window,
+};

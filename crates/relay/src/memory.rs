@@ -9,7 +9,8 @@ use taffrail_mcp_core::{BoxFuture, RunFold, RunId, Seq, ThreadId, Timestamp};
 use tokio::sync::watch;
 
 use crate::{
-    Append, Appended, Block, Extent, ListRuns, ReadBlocks, Store, StoreError, ThreadUsage, Trimmed, hot::lock,
+    Append, Appended, Block, Extent, ListRuns, ReadBlocks, ReadWindow, Store, StoreError, ThreadUsage, Trimmed, Window,
+    hot::lock,
 };
 
 /// Keeps everything in memory: nothing survives the process. A clone is the same store.
@@ -22,8 +23,9 @@ pub struct MemoryStore {
 #[derive(Debug, Default)]
 struct State {
     threads: HashMap<ThreadId, Thread>,
-    /// In the order they were started.
-    runs: Vec<RunFold>,
+    /// By a number that counts them in the order they were started.
+    runs: BTreeMap<u64, RunFold>,
+    numbers: HashMap<RunId, u64>,
     claims: BTreeMap<String, (String, RunId)>,
 }
 
@@ -75,27 +77,30 @@ impl State {
         }
         log.blocks.extend(blocks);
         for fold in runs {
-            match self.runs.iter_mut().find(|known| known.run == fold.run) {
-                Some(known) => *known = fold,
-                None => self.runs.push(fold),
-            }
+            let new = self.runs.last_key_value().map_or(0, |(last, _)| last + 1);
+            let number = *self.numbers.entry(fold.run.clone()).or_insert(new);
+            self.runs.insert(number, fold);
         }
         Appended::Stored
     }
 
+    fn run(&self, run: &RunId) -> Option<&RunFold> {
+        self.runs.get(self.numbers.get(run)?)
+    }
+
     fn read(&self, query: &ReadBlocks) -> Vec<Block> {
         let blocks = self.threads.get(&query.thread).map(|log| log.blocks.as_slice()).unwrap_or_default();
-        let mut wanted: Vec<&Block> = blocks
-            .iter()
-            .filter(|b| query.after < query.until && b.last() > query.after && b.first <= query.until)
-            .filter(|b| query.run.as_ref().is_none_or(|run| b.run == *run))
-            .collect();
-        if query.backwards {
-            wanted.reverse();
-        }
+        // A thread's blocks are in order, so the wanted ones are found and not looked for.
+        let start = blocks.partition_point(|block| block.last() <= query.after);
+        let end = blocks.partition_point(|block| block.first <= query.until).max(start);
+        let wanted = blocks.get(start..end).filter(|_| query.after < query.until).unwrap_or_default();
+        let of_run = |block: &&Block| query.run.as_ref().is_none_or(|run| block.run == *run);
+        let wanted: Box<dyn Iterator<Item = &Block>> = match query.backwards {
+            true => Box::new(wanted.iter().rev().filter(of_run)),
+            false => Box::new(wanted.iter().filter(of_run)),
+        };
         let mut bytes = 0;
         let mut taken: Vec<Block> = wanted
-            .into_iter()
             .take_while(|block| {
                 let fits = bytes < query.max_bytes.max(1);
                 bytes += block.bytes.len();
@@ -124,11 +129,11 @@ impl State {
     }
 
     fn list(&self, query: &ListRuns) -> Vec<RunFold> {
-        let newest_first = self.runs.iter().rev();
-        let past = |fold: &&RunFold| query.before.as_ref().is_some_and(|before| fold.run != *before);
-        let skip = if query.before.is_some() { newest_first.clone().take_while(past).count() + 1 } else { 0 };
-        newest_first
-            .skip(skip)
+        let before = query.before.as_ref().map(|before| self.numbers.get(before).copied().unwrap_or(0));
+        self.runs
+            .range(..before.unwrap_or(u64::MAX))
+            .rev()
+            .map(|(_, fold)| fold)
             .filter(|fold| query.status.is_empty() || query.status.contains(&fold.status))
             .filter(|fold| query.thread.as_ref().is_none_or(|thread| fold.thread == *thread))
             .take(if query.limit == 0 { 100 } else { query.limit })
@@ -167,7 +172,16 @@ impl Store for MemoryStore {
     }
 
     fn run(&self, run: RunId) -> BoxFuture<'static, Result<Option<RunFold>, StoreError>> {
-        self.answer(|state| state.runs.iter().find(|fold| fold.run == run).cloned())
+        self.answer(|state| state.run(&run).cloned())
+    }
+
+    fn window(&self, query: ReadWindow) -> Option<BoxFuture<'static, Result<Option<Window>, StoreError>>> {
+        Some(self.answer(|state| {
+            let fold = state.run(&query.run)?.clone();
+            let extent = state.threads.get(&fold.thread).map(|log| log.extent).unwrap_or_default();
+            let blocks = state.read(&query.of_thread(fold.thread.clone()));
+            Some(Window { fold, extent, blocks })
+        }))
     }
 
     fn runs(&self, query: ListRuns) -> BoxFuture<'static, Result<Vec<RunFold>, StoreError>> {
@@ -188,7 +202,7 @@ impl Store for MemoryStore {
 
     fn forget(&self, run: RunId) -> BoxFuture<'static, Result<(), StoreError>> {
         self.answer(|state| {
-            state.runs.retain(|fold| fold.run != run);
+            state.numbers.remove(&run).map(|number| state.runs.remove(&number));
             state.claims.retain(|_, (_, claimant)| *claimant != run);
         })
     }

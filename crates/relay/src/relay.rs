@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use taffrail_mcp_core::{Event, EventBatch, Gap, PageMeta, RunFold, RunId, Seq, Start, ThreadId};
+use taffrail_mcp_core::{BoxFuture, Event, EventBatch, Gap, PageMeta, RunFold, RunId, Seq, Start, ThreadId};
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
-    Append, Appended, Claim, Config, Delivery, Extent, Follower, ListRuns, Page, PageQuery, Publisher, ReadBlocks,
-    RelayError, Store, StoreError, clock,
+    Append, Appended, Claim, Config, Delivery, Extent, Filter, Follower, ListRuns, Page, PageQuery, Publisher,
+    ReadBlocks, ReadWindow, RelayError, Store, StoreError, Window, clock,
     follower::ArcStore,
     hot::{Hot, Queue, changed_folds, lock},
     page::Filling,
@@ -22,6 +22,14 @@ use crate::{
 
 /// What a record takes, generously: some 250 bytes are usual.
 const RECORD_BYTES: usize = 512;
+
+/// What a page holds at most, about.
+fn page_bytes(query: &PageQuery) -> usize {
+    query.max_bytes.min(query.limit.saturating_mul(RECORD_BYTES)).max(1)
+}
+
+type Look = BoxFuture<'static, Result<Option<Window>, StoreError>>;
+
 /// A store with one writer, and any number of publishers and readers.
 ///
 /// A clone is the same relay. When the last clone is dropped, the writer stores what was accepted and ends;
@@ -134,6 +142,24 @@ impl Relay {
         events: &[Event],
         claim: Option<Claim>,
     ) -> Result<RunFold, RelayError> {
+        let fold = self.commit_if(thread, run, events, claim, |_| true).await?;
+        Ok(fold.unwrap_or_else(|| RunFold::new(run.clone(), thread.clone())))
+    }
+
+    /// As [`Relay::commit`], but only if the run's state right before the events is as wanted; `None` when it is not, and
+    /// nothing was stored. A run without records has no state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Relay::commit`].
+    pub async fn commit_if(
+        &self,
+        thread: &ThreadId,
+        run: &RunId,
+        events: &[Event],
+        claim: Option<Claim>,
+        wanted: impl Fn(Option<&RunFold>) -> bool + Send,
+    ) -> Result<Option<RunFold>, RelayError> {
         let mut batch = EventBatch::new();
         events.iter().cloned().for_each(|event| batch.push(event));
         let mut pending = Pending::default();
@@ -145,6 +171,9 @@ impl Relay {
             // The head first: if the run's state is newer than it, the numbers below conflict.
             let head = self.store().extent(thread.clone()).await?.head;
             let fold = self.store().run(run.clone()).await?;
+            if !wanted(fold.as_ref()) {
+                return Ok(None);
+            }
             let folds = fold.into_iter().map(|fold| (run.clone(), fold)).collect();
             let ts = hot.as_ref().map(|hot| hot.numbering().ts).unwrap_or_default();
             let mut numbering = Numbering { thread: thread.clone(), head, ts, folds };
@@ -161,7 +190,7 @@ impl Relay {
                     if let Some(hot) = self.inner.threads.get(thread) {
                         hot.committed(numbering.ts, &blocks);
                     }
-                    return Ok(fold);
+                    return Ok(Some(fold));
                 }
             }
         }
@@ -240,7 +269,7 @@ impl Relay {
         let (mut follower, extent) = self.open(thread, run, query.start).await?;
         if !query.filter.looks_inside() {
             // A page that takes what comes needs no more than it holds; the rest of a delivery would be thrown away.
-            follower.take_about(query.max_bytes.min(query.limit.saturating_mul(RECORD_BYTES)));
+            follower.take_about(page_bytes(query));
         }
         let deadline = Instant::now() + query.wait;
         let mut filling = Filling::new(query, follower.position(), self.inner.config.scan_bytes);
@@ -278,6 +307,75 @@ impl Relay {
             scanned: filling.scanned,
         };
         Ok(Page { gap, lines: filling.lines, meta })
+    }
+
+    /// Reads a window of a run's log as [`Relay::page`] does, with the run's state as of that moment; `None` for an
+    /// unknown run. One question to a store that answers so ([`Store::window`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Relay::page`].
+    pub async fn run_page(&self, run: &RunId, query: &PageQuery) -> Result<Option<(RunFold, Page)>, RelayError> {
+        let query = &PageQuery { filter: Filter { run: Some(run.clone()), ..query.filter.clone() }, ..query.clone() };
+        if let Some(look) = self.look(run, query) {
+            match look.await? {
+                None => return Ok(None),
+                Some(window) => {
+                    if let Some(page) = self.page_of(&window, query)? {
+                        return Ok(Some((window.fold, page)));
+                    }
+                }
+            }
+        }
+        let Some(fold) = self.run(run).await? else { return Ok(None) };
+        let page = self.page(&fold.thread, query).await?;
+        Ok(Some((fold, page)))
+    }
+
+    /// One look at all that a page needs, where that can be had and suffices.
+    fn look(&self, run: &RunId, query: &PageQuery) -> Option<Look> {
+        let after = match query.start {
+            Start::Beginning => Seq::START,
+            Start::After(after) => after,
+            Start::Live => return None,
+        };
+        if query.tail.is_some() || query.filter.looks_inside() {
+            return None;
+        }
+        self.store().window(ReadWindow { run: run.clone(), after, max_bytes: page_bytes(query) })
+    }
+
+    /// The page of a window; `None` when there is more to look at or to wait for.
+    fn page_of(&self, window: &Window, query: &PageQuery) -> Result<Option<Page>, RelayError> {
+        let Window { fold, extent, blocks } = window;
+        let after = if let Start::After(after) = query.start { after } else { Seq::START };
+        // The blocks are not older than the extent.
+        let head = blocks.last().map_or(extent.head, |block| block.last().max(extent.head));
+        if after > head {
+            return Err(RelayError::CursorAhead { thread: fold.thread.clone(), after, head });
+        }
+        let gap = Gap::retention(fold.thread.clone(), after, extent.first);
+        let after = gap.as_ref().map_or(after, |gap| gap.to);
+        let mut filling = Filling::new(query, after, self.inner.config.scan_bytes);
+        blocks.iter().filter_map(|block| block.after(after)).for_each(|block| filling.take(&block));
+        let all = blocks.iter().map(|block| block.bytes.len()).sum::<usize>() < page_bytes(query);
+        if !filling.full() {
+            let waits = filling.lines.is_empty() && gap.is_none() && query.wait > Duration::ZERO;
+            if !all || (waits && !fold.status.ended()) {
+                return Ok(None);
+            }
+            // The end was reached, over blocks of other runs perhaps.
+            filling.next = filling.next.max(head);
+        }
+        let meta = PageMeta {
+            next: filling.next,
+            head,
+            first: extent.first,
+            done: fold.status.ended() && fold.last <= filling.next,
+            matched: filling.lines.len() as u64,
+            scanned: filling.scanned,
+        };
+        Ok(Some(Page { gap, lines: filling.lines, meta }))
     }
 
     /// Whether the run of a query has finished, so that waiting for more of it is in vain.

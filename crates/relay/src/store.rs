@@ -129,6 +129,36 @@ pub struct ReadBlocks {
     pub backwards: bool,
 }
 
+/// Which window of a run to look at.
+#[derive(Debug, Clone)]
+pub struct ReadWindow {
+    /// The run.
+    pub run: RunId,
+    /// As in [`ReadBlocks`].
+    pub after: Seq,
+    /// As in [`ReadBlocks`].
+    pub max_bytes: usize,
+}
+
+impl ReadWindow {
+    /// The blocks that it asks for, once the run's thread is known.
+    pub fn of_thread(self, thread: ThreadId) -> ReadBlocks {
+        let Self { run, after, max_bytes } = self;
+        ReadBlocks { thread, after, until: Seq(u64::MAX), run: Some(run), max_bytes, backwards: false }
+    }
+}
+
+/// What a store knows about a run and a window of its log.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// As [`Store::run`] answers.
+    pub fold: RunFold,
+    /// As [`Store::extent`] answers for its thread, not before that.
+    pub extent: Extent,
+    /// As [`Store::read`] answers, not before that.
+    pub blocks: Vec<Block>,
+}
+
 /// Which runs to list, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct ListRuns {
@@ -212,6 +242,13 @@ pub trait Store: Send + Sync + 'static {
 
     /// A run's state as of the last append.
     fn run(&self, run: RunId) -> BoxFuture<'static, Result<Option<RunFold>, StoreError>>;
+
+    /// A window of a run's log with all that a page tells, in one look: `None` for an unknown run. For stores where each
+    /// question has its price; others leave it out, and are asked one by one.
+    fn window(&self, query: ReadWindow) -> Option<BoxFuture<'static, Result<Option<Window>, StoreError>>> {
+        let _ = query;
+        None
+    }
 
     /// Runs, newest first.
     fn runs(&self, query: ListRuns) -> BoxFuture<'static, Result<Vec<RunFold>, StoreError>>;

@@ -14,6 +14,8 @@ use crate::{
     hot::{Hot, lock},
 };
 
+/// Looks are this far apart at least: a store that changes all the time costs no more than so many.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// After a look that failed, the next one.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -75,8 +77,12 @@ pub(crate) async fn watch(store: Arc<dyn Store>, threads: Arc<Threads>) {
                 break;
             }
             match look(&*store, &read).await {
-                Ok(()) if changes.changed().await.is_ok() => {}
-                Ok(()) => return,
+                Ok(()) => {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    if changes.changed().await.is_err() {
+                        return;
+                    }
+                }
                 Err(error) => {
                     tracing::debug!(%error, "cannot look for what other processes have written");
                     tokio::time::sleep(LOOK_AGAIN).await;

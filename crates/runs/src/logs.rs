@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use taffrail_mcp_core::{RunId, Start};
+use taffrail_mcp_core::{RunId, RunStatus, Start};
 use taffrail_relay::{Filter, Follower, Page, PageQuery, Pattern};
 
 use crate::{RunsError, Service};
@@ -53,12 +53,24 @@ impl Service {
     ///
     /// [`RunsError::NoRun`]; [`RunsError::Relay`] for a bad pattern, a cursor past the end, or a store that fails.
     pub async fn logs(&self, run: &RunId, query: LogQuery) -> Result<Page, RunsError> {
-        let fold = self.fold(run).await?;
         let LogQuery { start, limit, max_bytes, tail, grep, types, state, stream, wait } = query;
         let grep = grep.as_deref().map(Pattern::new).transpose()?;
         let filter = Filter { run: Some(run.clone()), types, state, stream, grep };
         let query = PageQuery { start, filter, limit, max_bytes, tail, wait };
-        Ok(self.inner.relay.page(&fold.thread, &query).await?)
+        if wait > Duration::ZERO {
+            // A run whose host is gone ends now, and not when the wait is over.
+            self.fold(run).await?;
+        }
+        let unknown = || RunsError::NoRun { run: run.to_string() };
+        let (fold, page) = self.inner.relay.run_page(run, &query).await?.ok_or_else(unknown)?;
+        // Who reads to the end of a run that goes on looks whether it does: its host may be gone, and that is its end.
+        if page.meta.next < page.meta.head || fold.status != RunStatus::Running {
+            return Ok(page);
+        }
+        match self.settled(fold).await? {
+            fold if fold.status == RunStatus::Running => Ok(page),
+            _ => Ok(self.inner.relay.run_page(run, &query).await?.ok_or_else(unknown)?.1),
+        }
     }
 
     /// Follows a run's records from a position on.

@@ -7,7 +7,9 @@ use std::{
 };
 
 use taffrail_mcp_core::{BoxFuture, RunFold, RunId, Seq, ThreadId};
-use taffrail_relay::{Append, Appended, Block, Extent, ListRuns, ReadBlocks, Store, StoreError, ThreadUsage, Trimmed};
+use taffrail_relay::{
+    Append, Appended, Block, Extent, ListRuns, ReadBlocks, ReadWindow, Store, StoreError, ThreadUsage, Trimmed, Window,
+};
 use tokio::sync::{oneshot, watch};
 
 use crate::{
@@ -117,6 +119,15 @@ impl Store for SqliteStore {
 
     fn run(&self, run: RunId) -> BoxFuture<'static, Result<Option<RunFold>, StoreError>> {
         self.query(move |conn| query::run(conn, &run))
+    }
+
+    fn window(&self, query: ReadWindow) -> Option<BoxFuture<'static, Result<Option<Window>, StoreError>>> {
+        Some(self.query(move |conn| {
+            let Some(fold) = query::run(conn, &query.run)? else { return Ok(None) };
+            let extent = query::extent(conn, &fold.thread)?;
+            let blocks = query::read(conn, &query.of_thread(fold.thread.clone()))?;
+            Ok(Some(Window { fold, extent, blocks }))
+        }))
     }
 
     fn runs(&self, query: ListRuns) -> BoxFuture<'static, Result<Vec<RunFold>, StoreError>> {

@@ -9,7 +9,8 @@ use std::{
 
 use serde_json::json;
 use taffrail_mcp_core::{
-    Event, EventBatch, Exit, LogLine, Policy, Record, RecordHead, RunId, Seq, StateDone, Stream, ThreadId, Timestamp,
+    Event, EventBatch, EventReader, Exit, LogLine, Policy, Record, RecordHead, RunId, Seq, StateDone, Stream, ThreadId,
+    Timestamp,
 };
 
 /// About the mean length of a line of a build's output.
@@ -49,6 +50,20 @@ fn lines(data: &[u8], budget: Duration, name: &str) {
     });
 }
 
+/// A line of events as it comes from elsewhere.
+fn read(line: &str, budget: Duration, name: &str) {
+    let (mut batch, mut reader) = (EventBatch::new(), EventReader::new());
+    bench(name, budget, || {
+        batch.clear();
+        for _ in 0..BATCH {
+            if let Ok(event) = reader.read(black_box(line.as_bytes())) {
+                batch.push_read(event);
+            }
+        }
+        batch.size()
+    });
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Cargo itself adds `--bench`.
     let ms = std::env::args().skip(1).find_map(|arg| arg.parse().ok()).unwrap_or(500);
@@ -81,6 +96,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         (0..BATCH).for_each(|_| head.encode(black_box(&done), &mut out));
         out.len()
     });
+
+    let text = "x".repeat(120);
+    read(
+        &format!("{{\"type\":\"log\",\"state\":\"s\",\"stream\":\"stdout\",\"text\":\"{text}\"}}"),
+        budget,
+        "read-log",
+    );
+    read(
+        &format!("{{\"text\": \"{text}\", \"stream\": \"stdout\", \"state\": \"s\", \"type\": \"log\"}}"),
+        budget,
+        "read-log-loose",
+    );
+    read(
+        &format!("{{\"type\":\"log\",\"state\":\"s\",\"stream\":\"stdout\",\"text\":\"\\u00e9{text}\"}}"),
+        budget,
+        "read-log-by-value",
+    );
+    read(
+        &format!("{{\"type\":\"metric\",\"name\":\"s\",\"value\":17.25,\"text\":\"{text}\"}}"),
+        budget,
+        "read-unknown",
+    );
 
     let mut record = Vec::new();
     let mut batch = EventBatch::new();

@@ -202,7 +202,8 @@ impl<'a> Head<'a> {
 
 /// Common fields, which say where a record stands, and [`Ingest::FIELD`], which says how it came there.
 fn is_dropped(name: &[u8]) -> bool {
-    matches!(name, b"seq" | b"thread" | b"run" | b"ts") || name == Ingest::FIELD.as_bytes()
+    matches!(name, b"seq" | b"thread" | b"run" | b"ts")
+        || (name.len() == Ingest::FIELD.len() && name == Ingest::FIELD.as_bytes())
 }
 
 /// Types stand in URLs, in lists with commas, and in records at a place that is found without parsing.

@@ -26,7 +26,7 @@ pub(super) fn write(line: &[u8], kind: &str, fields: &[Field], out: &mut Vec<u8>
             out.extend_from_slice(b"\"type\":\"");
             out.extend_from_slice(kind.as_bytes());
             out.push(b'"');
-            extra(line, fields, &[], out)?;
+            extra(line, fields, |_| false, |_| false, out)?;
             (0, 0)
         }
     };
@@ -38,19 +38,26 @@ pub(super) fn write(line: &[u8], kind: &str, fields: &[Field], out: &mut Vec<u8>
 const LOG: [&[u8]; 10] =
     [b"state", b"index", b"stream", b"text", b"part", b"more", b"redraw", b"folded", b"eol", b"crlf"];
 
+/// The place of a field among [`LOG`].
+fn log_place(name: &[u8]) -> Option<usize> {
+    // A match, which looks at the length first: searching the list takes as long as all the rest.
+    Some(match name {
+        b"state" => 0,
+        b"index" => 1,
+        b"stream" => 2,
+        b"text" => 3,
+        b"part" => 4,
+        b"more" => 5,
+        b"redraw" => 6,
+        b"folded" => 7,
+        b"eol" => 8,
+        b"crlf" => 9,
+        _ => return None,
+    })
+}
+
 fn log(line: &[u8], fields: &[Field], out: &mut Vec<u8>) -> Option<(u64, u64)> {
-    let mut known: [Option<&Field>; LOG.len()] = [None; LOG.len()];
-    for field in fields {
-        let name = field.name(line);
-        if name == b"b64" {
-            return None;
-        }
-        if let Some(place) = LOG.iter().position(|known| *known == name)
-            && let Some(slot) = known.get_mut(place)
-        {
-            *slot = Some(field);
-        }
-    }
+    let known = places(line, fields, log_place);
     let [state, index, stream, text, part, more, redraw, folded, eol, crlf] = known;
     canonical(state?)?;
     let text_bytes = canonical(text?)?;
@@ -78,7 +85,8 @@ fn log(line: &[u8], fields: &[Field], out: &mut Vec<u8>) -> Option<(u64, u64)> {
             put(name, field.value(line), out);
         }
     }
-    extra(line, fields, &LOG, out)?;
+    // `b64` stands between `text` and `part`, and then the text does not count.
+    extra(line, fields, |name| log_place(name).is_some(), |name| name == b"b64", out)?;
     let newline = u64::from(more.is_none() && eol.is_none()) + u64::from(crlf.is_some());
     let bytes = (text_bytes as u64).checked_add(folded_bytes.unwrap_or(0))?.checked_add(newline)?;
     Some((u64::from(more.is_none()), bytes))
@@ -86,30 +94,63 @@ fn log(line: &[u8], fields: &[Field], out: &mut Vec<u8>) -> Option<(u64, u64)> {
 
 const MESSAGE: [&[u8]; 3] = [b"role", b"text", b"delta"];
 
+fn message_place(name: &[u8]) -> Option<usize> {
+    Some(match name {
+        b"role" => 0,
+        b"text" => 1,
+        b"delta" => 2,
+        _ => return None,
+    })
+}
+
 fn message(line: &[u8], fields: &[Field], out: &mut Vec<u8>) -> Option<(u64, u64)> {
-    let find = |name: &[u8]| fields.iter().find(|field| field.name(line) == name);
-    let (role, text, delta) = (find(b"role")?, find(b"text")?, find(b"delta")?);
-    canonical(role)?;
-    canonical(text)?;
-    if !matches!(delta.value(line), b"true" | b"false") {
+    let known = places(line, fields, message_place);
+    let [role, text, delta] = known;
+    canonical(role?)?;
+    canonical(text?)?;
+    if !matches!(delta?.value(line), b"true" | b"false") {
         return None;
     }
     out.extend_from_slice(b"\"type\":\"message\"");
-    for (name, field) in MESSAGE.iter().zip([role, text, delta]) {
-        put(name, field.value(line), out);
+    for (name, field) in MESSAGE.iter().zip(known) {
+        if let Some(field) = field {
+            put(name, field.value(line), out);
+        }
     }
-    extra(line, fields, &MESSAGE, out)?;
+    extra(line, fields, |name| message_place(name).is_some(), |_| false, out)?;
     Some((0, 0))
 }
 
-/// The fields that are neither in their places by now nor dropped, in their order.
-fn extra(line: &[u8], fields: &[Field], written: &[&[u8]], out: &mut Vec<u8>) -> Option<()> {
+/// The fields that have a place, each at it.
+fn places<'a, const N: usize>(
+    line: &[u8],
+    fields: &'a [Field],
+    place: impl Fn(&[u8]) -> Option<usize>,
+) -> [Option<&'a Field>; N] {
+    let mut known = [None; N];
+    for field in fields {
+        if let Some(slot) = place(field.name(line)).and_then(|place| known.get_mut(place)) {
+            *slot = Some(field);
+        }
+    }
+    known
+}
+
+/// The fields that are neither in their places by now nor dropped, in their order; `None` when one of them cannot stand
+/// here.
+fn extra(
+    line: &[u8],
+    fields: &[Field],
+    written: impl Fn(&[u8]) -> bool,
+    misplaced: impl Fn(&[u8]) -> bool,
+    out: &mut Vec<u8>,
+) -> Option<()> {
     for field in fields {
         let name = field.name(line);
-        if name == b"type" || is_dropped(name) || written.contains(&name) {
+        if name == b"type" || written(name) || is_dropped(name) {
             continue;
         }
-        if !field.name.canonical {
+        if !field.name.canonical || misplaced(name) {
             return None;
         }
         put(name, field.value(line), out);

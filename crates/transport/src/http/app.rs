@@ -1,12 +1,21 @@
 //! What every handler has.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use taffrail_runs::Service;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use super::{HttpConfig, code::Code, metrics::Metrics, problem::Problem};
+use super::{
+    HttpConfig,
+    code::Code,
+    gate::{Hosts, Keys, Rates},
+    metrics::Metrics,
+    problem::Problem,
+};
 
 /// The server's state. A clone is the same state.
 #[derive(Clone)]
@@ -16,17 +25,28 @@ pub(crate) struct App {
 
 struct Inner {
     service: Service,
-    config: HttpConfig,
     metrics: Metrics,
     closing: CancellationToken,
     streams: Arc<Semaphore>,
+    hosts: Hosts,
+    keys: Keys,
+    rates: Rates,
+    config: HttpConfig,
 }
 
 impl App {
     pub(crate) fn new(service: Service, config: HttpConfig) -> Self {
-        let streams = Arc::new(Semaphore::new(config.limits.streams.min(Semaphore::MAX_PERMITS)));
-        let closing = CancellationToken::new();
-        Self { inner: Arc::new(Inner { service, config, metrics: Metrics::new(), closing, streams }) }
+        let inner = Inner {
+            service,
+            metrics: Metrics::new(&config.commits),
+            closing: CancellationToken::new(),
+            streams: Arc::new(Semaphore::new(config.limits.streams.min(Semaphore::MAX_PERMITS))),
+            hosts: Hosts::new(&config),
+            keys: Keys::new(&config),
+            rates: Rates::new(&config.limits),
+            config,
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// The runs.
@@ -49,6 +69,21 @@ impl App {
         self.inner.closing.clone()
     }
 
+    /// Who may be meant, and whose pages may ask.
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.inner.hosts
+    }
+
+    /// What opens the door.
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.inner.keys
+    }
+
+    /// How often clients may ask.
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.inner.rates
+    }
+
     /// Takes a place among the open streams, to be held for as long as the stream is open.
     ///
     /// # Errors
@@ -60,19 +95,28 @@ impl App {
             let detail = format!("{most} streams are open, as many as this server serves: try again in a moment");
             return Err(Problem::new(Code::TooManyStreams, detail));
         };
-        self.inner.metrics.streams.inc();
-        Ok(OpenStream { app: self.clone(), _permit: permit })
+        let (id, behind) = self.inner.metrics.stream_opened();
+        Ok(OpenStream { app: self.clone(), id, behind, _permit: permit })
     }
 }
 
 /// A place among the open streams; given back when dropped.
 pub(crate) struct OpenStream {
     app: App,
+    id: u64,
+    behind: Arc<AtomicU64>,
     _permit: OwnedSemaphorePermit,
+}
+
+impl OpenStream {
+    /// Says how many records the stream is behind the log, for `/metrics`. Costs one store to memory.
+    pub(crate) fn behind(&self, records: u64) {
+        self.behind.store(records, Ordering::Relaxed);
+    }
 }
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        self.app.metrics().streams.dec();
+        self.app.metrics().stream_closed(self.id);
     }
 }

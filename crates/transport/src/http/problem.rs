@@ -46,6 +46,11 @@ impl Problem {
         Self::new(Code::BadParameter, detail).with("parameter", name)
     }
 
+    /// A mistake of ours. What it was is in our own log.
+    pub(crate) fn internal() -> Self {
+        Self::new(Code::Internal, "something went wrong here, and it is not your fault; runs are not harmed: try again")
+    }
+
     /// Adds an extension member.
     #[must_use]
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {

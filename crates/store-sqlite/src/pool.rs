@@ -4,7 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
 use taffrail_relay::StoreError;
-use tokio::{runtime::Handle, sync::Semaphore, task::spawn_blocking};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    sync::Semaphore,
+    task::{block_in_place, spawn_blocking},
+};
 
 use crate::{
     db::{Db, Role},
@@ -39,11 +43,13 @@ impl Pool {
             drop(permit);
             result
         };
-        if Handle::try_current().is_ok() {
+        match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
+            // The query begins at once, and other tasks go on elsewhere: a hop to another thread and back would take as
+            // long as the query itself.
+            Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
             // Fails only when the runtime is shutting down, or the query panicked.
-            spawn_blocking(work).await.map_err(|_| StoreError::Closed)?
-        } else {
-            work()
+            Ok(_) => spawn_blocking(work).await.map_err(|_| StoreError::Closed)?,
+            Err(_) => work(),
         }
     }
 

@@ -1,8 +1,11 @@
 //! The command line: what can be typed, and nothing about what it does.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use taffrail_transport::http::{Authority, Uri};
+
+use crate::store::StoreChoice;
 
 /// Durable, watchable runs.
 #[derive(Debug, Parser)]
@@ -23,9 +26,9 @@ pub(crate) struct Common {
     /// Folder of playbooks that are called by name
     #[arg(long, global = true, env = "TAFFRAIL_PLAYBOOKS", value_name = "DIR", default_value = "playbooks")]
     pub(crate) playbooks: PathBuf,
-    /// Diagnostics on stderr: warn, info, debug, or a filter such as taffrail_relay=debug
-    #[arg(long, global = true, env = "TAFFRAIL_LOG", value_name = "FILTER", default_value = "warn")]
-    pub(crate) log: String,
+    /// Diagnostics on stderr: warn, info, debug, or a filter such as taffrail_relay=debug [default: warn; serve: info]
+    #[arg(long, global = true, env = "TAFFRAIL_LOG", value_name = "FILTER")]
+    pub(crate) log: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -48,6 +51,8 @@ pub(crate) enum Command {
     Cancel(Cancel),
     /// Serve MCP on standard input and output
     Mcp(Mcp),
+    /// Serve runs over HTTP: REST, live streams, MCP, a page for browsers
+    Serve(Serve),
     /// Print a JSON Schema
     Schema(Schema),
     /// Remove old logs and spool files
@@ -61,6 +66,17 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<std::ffi::OsString>,
     },
+}
+
+impl Command {
+    /// The diagnostics that are written when nothing else is asked for.
+    pub(crate) const fn usual_log(&self) -> &'static str {
+        match self {
+            // Who asked for what, and what became of it.
+            Command::Serve(_) => "warn,taffrail::access=info",
+            _ => "warn",
+        }
+    }
 }
 
 /// Output for programs.
@@ -253,6 +269,66 @@ pub(crate) struct Mcp {
     /// Logger name of event notifications
     #[arg(long, value_name = "NAME", default_value = "taffrail.event")]
     pub(crate) event_logger: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Address and port; port 0 is one that is free
+    #[arg(long, env = "TAFFRAIL_LISTEN", value_name = "ADDR", default_value = "127.0.0.1:7433")]
+    pub(crate) listen: SocketAddr,
+    /// sqlite:PATH, postgres://… for several machines, or memory: to keep nothing [default: the data directory's own]
+    #[arg(long, env = "TAFFRAIL_STORE", hide_env_values = true, value_name = "STORE")]
+    pub(crate) store: Option<StoreChoice>,
+    /// File of the operator token, for several machines [default: TAFFRAIL_TOKEN, then the data directory's own]
+    #[arg(long, value_name = "FILE", conflicts_with = "no_auth")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Let everybody on this machine do everything; only where no other machine can reach the address
+    #[arg(long)]
+    pub(crate) no_auth: bool,
+    /// Answer to this name, too: NAME for every port, or NAME:PORT; may be repeated
+    #[arg(long = "allowed-host", value_name = "NAME")]
+    pub(crate) allowed_hosts: Vec<Authority>,
+    /// Let pages of this origin ask, too, such as https://console.example; may be repeated
+    #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = http_url)]
+    pub(crate) allowed_origins: Vec<Uri>,
+    /// Where a proxy offers this server, such as https://taffrail.example
+    #[arg(long, env = "TAFFRAIL_PUBLIC_URL", value_name = "URL", value_parser = http_url)]
+    pub(crate) public_url: Option<Uri>,
+    /// Believe X-Forwarded-For; only behind a proxy that sets it
+    #[arg(long)]
+    pub(crate) forwarded_for: bool,
+    /// Callers share this machine's disk: tell and take paths
+    #[arg(long)]
+    pub(crate) shared_fs: bool,
+    /// Logger name of event notifications over MCP
+    #[arg(long, value_name = "NAME", default_value = "taffrail.event")]
+    pub(crate) event_logger: String,
+    /// Requests a second that one client may make; 0 for any number [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub(crate) rate: Option<u32>,
+    /// Connections at once [default: 16384]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_connections: Option<usize>,
+    /// Live streams at once [default: 12288]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_streams: Option<usize>,
+    /// Print where the server is as JSON on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn http_url(text: &str) -> Result<Uri, String> {
+    let said = || "expected http:// or https:// and a name, such as https://taffrail.example".to_owned();
+    let url: Uri = text.parse().map_err(|_| said())?;
+    let path = url.path_and_query().is_none_or(|path| path.as_str() == "/");
+    if !matches!(url.scheme_str(), Some("http" | "https")) || url.authority().is_none() {
+        return Err(said());
+    }
+    if path {
+        Ok(url)
+    } else {
+        Err("a path cannot be part of it: the server has to be at the root of its name".to_owned())
+    }
 }
 
 #[derive(Debug, Args)]

@@ -17,10 +17,16 @@ use crate::{cli::Common, view};
 
 /// Opens the service on the data directory, making that when it is not there.
 pub(crate) fn open(common: &Common) -> Result<Service> {
-    suggest_what_was_typed(common);
     let layout = layout(common)?;
     make_private(layout.root())?;
-    let store: Arc<dyn Store> = Arc::new(SqliteStore::open(layout.store(), Default::default())?);
+    let store = Arc::new(SqliteStore::open(layout.store(), Default::default())?);
+    open_on(common, store)
+}
+
+/// Opens the service on a store; what is of this machine only stays in the data directory.
+fn open_on(common: &Common, store: Arc<dyn Store>) -> Result<Service> {
+    suggest_what_was_typed(common);
+    let layout = layout(common)?;
     let relay = Relay::start(store, Default::default())?;
     // A server may be started anywhere, also in a folder that is gone.
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
@@ -42,14 +48,27 @@ fn suggest_what_was_typed(common: &Common) {
 
 /// The same for a command that hosts runs: what a kill of this process leaves is ended by a guard.
 pub(crate) fn open_host(common: &Common) -> Result<Service> {
+    guard();
+    Ok(tended(open(common)?))
+}
+
+/// The same on a store that is not the data directory's own.
+pub(crate) fn open_host_on(common: &Common, store: Arc<dyn Store>) -> Result<Service> {
+    guard();
+    Ok(tended(open_on(common, store)?))
+}
+
+fn guard() {
     if let Ok(program) = std::env::current_exe() {
         GuardCommand { program, args: vec!["process-guard".into()] }.install();
     }
-    let service = open(common)?;
+}
+
+fn tended(service: Service) -> Service {
     let tended = service.clone();
     // Nobody has to wait for that.
     tokio::spawn(async move { tended.tend().await });
-    Ok(service)
+    service
 }
 
 /// Where things are.
@@ -73,7 +92,8 @@ fn default_data_dir() -> Result<PathBuf> {
     }
 }
 
-fn make_private(dir: &Path) -> Result<()> {
+/// Makes a folder that is not there, for the user only.
+pub(crate) fn make_private(dir: &Path) -> Result<()> {
     if !dir.is_dir() {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         made.with_context(|| format!("cannot make the data directory {}", dir.display()))?;

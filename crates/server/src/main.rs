@@ -4,6 +4,8 @@ mod cli;
 mod commands;
 mod context;
 mod exit;
+mod store;
+mod token;
 mod units;
 mod view;
 
@@ -21,7 +23,7 @@ fn main() -> ExitCode {
     if let Command::ProcessGuard { args } = cli.command {
         return taffrail_engine::process::guard_main(args);
     }
-    start_tracing(&cli.common.log);
+    start_tracing(cli.common.log.as_deref().unwrap_or(cli.command.usual_log()));
     match run(cli) {
         Ok(status) => exit::code(status),
         Err(error) => report(&error),
@@ -41,6 +43,7 @@ fn run(cli: Cli) -> Result<u8> {
             Command::Resume(args) => commands::resume::resume(&common, args).await,
             Command::Approve(args) => commands::resume::approve(&common, args).await,
             Command::Cancel(args) => commands::look::cancel(&common, args).await,
+            Command::Serve(args) => commands::serve::serve(&common, args).await,
             Command::Mcp(args) => commands::mcp::mcp(&common, args).await,
             Command::Schema(args) => commands::schema::schema(args),
             Command::Gc(args) => commands::gc::gc(&common, args).await,

@@ -11,6 +11,7 @@ pub(crate) mod mcp;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod serve;
 mod watch;
 
 use std::io::{self, IsTerminal, Write};

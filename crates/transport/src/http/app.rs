@@ -15,6 +15,7 @@ use super::{
     gate::{Hosts, Keys, Rates},
     metrics::Metrics,
     problem::Problem,
+    sse::{FrameCache, Looks},
 };
 
 /// The server's state. A clone is the same state.
@@ -28,6 +29,8 @@ struct Inner {
     metrics: Metrics,
     closing: CancellationToken,
     streams: Arc<Semaphore>,
+    frames: FrameCache,
+    looks: Looks,
     hosts: Hosts,
     keys: Keys,
     rates: Rates,
@@ -41,6 +44,8 @@ impl App {
             metrics: Metrics::new(&config.commits),
             closing: CancellationToken::new(),
             streams: Arc::new(Semaphore::new(config.limits.streams.min(Semaphore::MAX_PERMITS))),
+            frames: FrameCache::default(),
+            looks: Looks::default(),
             hosts: Hosts::new(&config),
             keys: Keys::new(&config),
             rates: Rates::new(&config.limits),
@@ -67,6 +72,16 @@ impl App {
     /// Fires when the server begins to shut down: streams and waits end then.
     pub(crate) fn closing(&self) -> CancellationToken {
         self.inner.closing.clone()
+    }
+
+    /// Blocks as streams send them.
+    pub(crate) fn frames(&self) -> &FrameCache {
+        &self.inner.frames
+    }
+
+    /// Who looks after the runs that streams follow.
+    pub(crate) fn looks(&self) -> &Looks {
+        &self.inner.looks
     }
 
     /// Who may be meant, and whose pages may ask.

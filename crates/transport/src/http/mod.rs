@@ -23,6 +23,7 @@ mod body;
 mod code;
 mod config;
 mod connection;
+mod cursor;
 mod gate;
 mod health;
 mod ingest;
@@ -44,3 +45,5 @@ pub use self::{
     server::{HttpError, HttpServer, HttpService},
     token::{BadToken, OperatorToken},
 };
+/// What names and URLs of [`HttpConfig`] are made of.
+pub use axum::http::{Uri, uri::Authority};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use axum::{extract::Query, http::Uri};
 use taffrail_mcp_core::{Id, IdKind, Seq, Start};
 
-use super::{code::Code, problem::Problem};
+use super::{code::Code, cursor, problem::Problem};
 
 /// The parameters of a request that were not read yet.
 #[derive(Debug)]
@@ -70,11 +70,8 @@ impl Params {
 
     /// Where a reader begins: a position, or `live` for what is written from now on.
     pub(crate) fn start(&mut self, name: &'static str) -> Result<Option<Start>, Problem> {
-        match self.text(name)? {
-            None => Ok(None),
-            Some(text) if text == "live" => Ok(Some(Start::Live)),
-            Some(text) => Ok(Some(Start::After(position(name, &text)?))),
-        }
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        cursor::start(text.as_bytes()).map(Some).map_err(|error| error.problem(name))
     }
 
     /// An id.
@@ -97,14 +94,7 @@ impl Params {
 
 /// Reads a cursor: a position, from 0 on. `name` is where it stands.
 pub(crate) fn position(name: &'static str, text: &str) -> Result<Seq, Problem> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| digits).map(Seq).ok_or_else(|| {
-        let detail = format!(
-            "{name} is {}: a cursor is an integer from 0 on, the `seq` of the last record that was seen",
-            shown(text)
-        );
-        Problem::new(Code::BadCursor, detail).with("parameter", name)
-    })
+    cursor::position(text.as_bytes()).map_err(|error| error.problem(name))
 }
 
 /// Reads an id. `name` is where it stands.
@@ -156,8 +146,10 @@ mod tests {
             let told = detail(params(&format!("limit={bad}").replace('+', "%2B")).number("limit", 1..=5));
             assert_eq!(told, format!("limit is {bad:?}: give an integer from 1 to 5"));
         }
-        assert!(detail(params("after=-1").position("after")).starts_with("after is \"-1\": a cursor is an integer"));
-        assert!(detail(params("after=%2B1").start("after")).contains("a cursor is"));
+        assert!(
+            detail(params("after=-1").position("after")).starts_with("after: \"-1\" is not a cursor: give an integer")
+        );
+        assert!(detail(params("after=%2B1").start("after")).contains("is not a cursor"));
         assert!(detail(params("a=1&a=2").text("a")).contains("more than once"));
         assert!(detail(params("s=x").word("s", &["a", "b"])).ends_with("give one of a, b"));
         let mut params = params("limitt=3");

@@ -149,12 +149,17 @@ impl HttpServer {
         self.local
     }
 
+    /// Where it is reached: the public URL, or that of its address.
+    pub fn url(&self) -> String {
+        let public = self.service.app.config().public_url.as_ref().map(ToString::to_string);
+        let url = public.unwrap_or_else(|| format!("http://{}", reachable(self.local)));
+        url.trim_end_matches('/').to_owned()
+    }
+
     /// The URL that signs a browser in once; without a code where nobody need sign in.
     pub fn sign_in_url(&self) -> String {
         let path = self.service.sign_in_path().unwrap_or_else(|| super::paths::PAGE.to_owned());
-        let public = self.service.app.config().public_url.as_ref().map(|url| url.to_string());
-        let base = public.unwrap_or_else(|| format!("http://{}", reachable(self.local)));
-        format!("{}{path}", base.trim_end_matches('/'))
+        format!("{}{path}", self.url())
     }
 
     /// Serves until `shutdown` resolves and what is under way has ended: no more connections are taken then, streams

@@ -37,11 +37,13 @@ pub(super) async fn start(
         return Err(not_acceptable(form));
     }
     let work = work(playbook, external, name, phase, app.config().shared_fs)?;
+    // Before the run starts: one that is turned away has started nothing.
+    let place = phase.map(|_| app.open_stream()).transpose()?;
     let request = Start { inputs, thread: Some(thread), idempotency_key, ..Start::new(work) };
     let service = app.service().clone();
     let started = carried_out(async move { service.start(request).await }).await?;
-    if phase == Some(Phase::ConsoleTurn) {
-        return Ok(sse::turn(app, started).await);
+    if let Some(place) = place {
+        return sse::turn(app, started, place).await;
     }
     let status_url = paths::of_run(&started.run);
     let snapshot = snapshot(&app, &started.run).await?;

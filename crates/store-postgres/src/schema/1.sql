@@ -1,0 +1,288 @@
+-- Format 1 of the store. `{schema}` is replaced. Runs in one transaction.
+--
+-- Names are ASCII and compared byte by byte, whatever the database's collation is, and stays so when the system's
+-- collations change. What people and programs write (claims, states of runs) is bytes: no encoding of the database
+-- can refuse or change it.
+
+CREATE TABLE {schema}.taffrail_format (version int4 NOT NULL);
+INSERT INTO {schema}.taffrail_format VALUES (1);
+
+-- A row is changed at every append: half of each page is left free, so that its next version fits beside it and no
+-- index has to know.
+CREATE TABLE {schema}.threads (
+    name text COLLATE "C" PRIMARY KEY,
+    no int8 NOT NULL GENERATED ALWAYS AS IDENTITY,
+    head int8 NOT NULL DEFAULT 0,
+    first int8 NOT NULL DEFAULT 1,
+    bytes int8 NOT NULL DEFAULT 0,
+    stored int8 NOT NULL DEFAULT 0,
+    updated int8 NOT NULL DEFAULT 0,
+    trimmed_records int8 NOT NULL DEFAULT 0,
+    trimmed_bytes int8 NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- `run` is null in the usual case that it is named as its thread. `bytes` is compressed already, and stays in the row
+-- while that fits a page: out of line it would be rows and index entries of two kilobytes each.
+CREATE TABLE {schema}.blocks (
+    thread int8 NOT NULL,
+    first int8 NOT NULL,
+    ts int8 NOT NULL,
+    count int4 NOT NULL,
+    raw int4 NOT NULL,
+    codec int2 NOT NULL,
+    run text COLLATE "C",
+    bytes bytea NOT NULL,
+    PRIMARY KEY (thread, first)
+) WITH (toast_tuple_target = 8160);
+ALTER TABLE {schema}.blocks ALTER bytes SET STORAGE EXTERNAL;
+CREATE INDEX blocks_of_run ON {schema}.blocks (thread, run, first) WHERE run IS NOT NULL;
+
+CREATE TABLE {schema}.runs (
+    run text COLLATE "C" PRIMARY KEY,
+    no int8 NOT NULL GENERATED ALWAYS AS IDENTITY,
+    thread text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    fold bytea NOT NULL
+) WITH (fillfactor = 50, toast_tuple_target = 4080);
+CREATE UNIQUE INDEX runs_by_number ON {schema}.runs (no);
+CREATE INDEX runs_of_thread ON {schema}.runs (thread, no);
+CREATE INDEX runs_in_status ON {schema}.runs (status, no);
+
+-- Found by a digest: keys may be longer than an index takes.
+CREATE TABLE {schema}.claims (
+    digest bytea PRIMARY KEY,
+    key bytea NOT NULL,
+    value bytea NOT NULL,
+    run text COLLATE "C"
+);
+CREATE INDEX claims_of_run ON {schema}.claims (run);
+
+CREATE TABLE {schema}.holders (
+    name bytea PRIMARY KEY,
+    beats int8 NOT NULL DEFAULT 0,
+    revoked boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 50);
+CREATE TABLE {schema}.leases (
+    key bytea PRIMARY KEY,
+    holder bytea NOT NULL
+);
+CREATE INDEX leases_of_holder ON {schema}.leases (holder);
+
+-- Applies appends in their order, all in the transaction of the call.
+--
+-- t_*: the threads, ascending by name, each once, with what becomes of them if all their appends are stored; `t_fresh`
+-- are those that may have to be made. `chains`: within each thread every append goes on where the one before ends,
+-- and there are no claims; then one comparison of heads decides about everything.
+-- a_*: the appends; `a_thread` counts threads from 1. b_*: their blocks. r_*: states of runs, in order.
+--
+-- Answers nothing when everything was stored. Else for each append: 0 stored; 1 conflict, and the head; 2 claimed, and
+-- the value.
+--
+-- Locks are taken in one order by all callers, so that they wait for each other and never in a circle: keys of claims,
+-- threads that are made, threads that are there, runs; each kind in ascending order.
+CREATE FUNCTION {schema}.append(
+    t_name text[], t_fresh text[], t_expected int8[], t_head int8[], t_raw int8[], t_stored int8[], t_updated int8[],
+    chains boolean,
+    a_thread int4[], a_expected int8[], a_head int8[], a_raw int8[], a_stored int8[], a_updated int8[],
+    a_key bytea[], a_value bytea[], a_claimant text[],
+    b_append int4[], b_first int8[], b_count int4[], b_ts int8[], b_run text[], b_codec int2[], b_raw int4[],
+    b_bytes bytea[],
+    r_append int4[], r_run text[], r_thread text[], r_status text[], r_fold bytea[],
+    OUT answers int2[], OUT heads int8[], OUT claimed bytea[]
+) LANGUAGE plpgsql AS $$
+DECLARE
+    made text[];
+    numbers int8[];
+    before int8[];
+    stored boolean[];
+    waits_for int4;
+    t int4;
+    taken bytea;
+BEGIN
+    IF a_key IS NOT NULL THEN
+        FOR waits_for IN
+            SELECT DISTINCT hashtext(encode(k, 'hex')) FROM unnest(a_key) k WHERE k IS NOT NULL ORDER BY 1
+        LOOP
+            PERFORM pg_advisory_xact_lock(1952870002, waits_for);
+        END LOOP;
+    END IF;
+
+    IF t_fresh IS NOT NULL THEN
+        WITH new AS (
+            INSERT INTO {schema}.threads (name)
+            SELECT f FROM unnest(t_fresh) f WHERE NOT EXISTS (SELECT FROM {schema}.threads h WHERE h.name = f)
+            ORDER BY f COLLATE "C"
+            ON CONFLICT DO NOTHING
+            RETURNING name
+        )
+        SELECT array_agg(name) INTO made FROM new;
+    END IF;
+
+    WITH locked AS MATERIALIZED (
+        SELECT h.name, h.no, h.head FROM {schema}.threads h WHERE h.name = ANY (t_name) ORDER BY h.name FOR NO KEY UPDATE
+    )
+    SELECT array_agg(l.no ORDER BY w.i), array_agg(coalesce(l.head, 0) ORDER BY w.i) INTO numbers, before
+    FROM unnest(t_name) WITH ORDINALITY w (name, i) LEFT JOIN locked l ON l.name = w.name;
+
+    IF NOT chains OR before <> t_expected THEN
+        stored := array_fill(false, ARRAY[cardinality(a_thread)]);
+        answers := array_fill(0::int2, ARRAY[cardinality(a_thread)]);
+        heads := array_fill(0::int8, ARRAY[cardinality(a_thread)]);
+        claimed := array_fill(NULL::bytea, ARRAY[cardinality(a_thread)]);
+        t_head := before;
+        t_raw := array_fill(0::int8, ARRAY[cardinality(t_name)]);
+        t_stored := t_raw;
+        t_updated := array_fill(NULL::int8, ARRAY[cardinality(t_name)]);
+        FOR i IN 1 .. cardinality(a_thread) LOOP
+            t := a_thread[i];
+            IF a_key[i] IS NOT NULL THEN
+                SELECT c.value INTO taken FROM {schema}.claims c WHERE c.digest = sha256(a_key[i]);
+                IF FOUND THEN
+                    answers[i] := 2;
+                    claimed[i] := taken;
+                    CONTINUE;
+                END IF;
+            END IF;
+            IF t_head[t] <> a_expected[i] THEN
+                answers[i] := 1;
+                heads[i] := t_head[t];
+                CONTINUE;
+            END IF;
+            IF a_key[i] IS NOT NULL THEN
+                INSERT INTO {schema}.claims (digest, key, value, run)
+                VALUES (sha256(a_key[i]), a_key[i], a_value[i], a_claimant[i]);
+            END IF;
+            stored[i] := true;
+            t_head[t] := a_head[i];
+            t_raw[t] := t_raw[t] + a_raw[i];
+            t_stored[t] := t_stored[t] + a_stored[i];
+            t_updated[t] := coalesce(a_updated[i], t_updated[t]);
+        END LOOP;
+    END IF;
+
+    INSERT INTO {schema}.blocks (thread, first, ts, count, raw, codec, run, bytes)
+    SELECT numbers[a_thread[b.a]], b.first, b.ts, b.count, b.raw, b.codec, b.run, b.bytes
+    FROM unnest(b_append, b_first, b_ts, b_count, b_raw, b_codec, b_run, b_bytes)
+        AS b (a, first, ts, count, raw, codec, run, bytes)
+    WHERE stored IS NULL OR stored[b.a];
+
+    UPDATE {schema}.threads h
+    SET head = u.head, bytes = h.bytes + u.raw, stored = h.stored + u.stored, updated = u.updated
+    FROM unnest(t_name, t_head, t_raw, t_stored, t_updated) AS u (name, head, raw, stored, updated)
+    WHERE h.name = u.name AND u.updated IS NOT NULL;
+
+    IF cardinality(r_append) > 0 THEN
+        WITH wanted AS MATERIALIZED (
+            SELECT DISTINCT ON (r.run) r.run, r.thread, r.status, r.fold, min(r.i) OVER (PARTITION BY r.run) AS since
+            FROM unnest(r_append, r_run, r_thread, r_status, r_fold) WITH ORDINALITY
+                AS r (a, run, thread, status, fold, i)
+            WHERE stored IS NULL OR stored[r.a]
+            ORDER BY r.run, r.i DESC
+        ), changed AS (
+            UPDATE {schema}.runs known SET status = wanted.status, fold = wanted.fold
+            FROM wanted WHERE known.run = wanted.run
+            RETURNING known.run
+        )
+        INSERT INTO {schema}.runs (run, thread, status, fold)
+        SELECT run, thread, status, fold FROM wanted
+        WHERE NOT EXISTS (SELECT FROM changed WHERE changed.run = wanted.run)
+        ORDER BY since
+        ON CONFLICT (run) DO UPDATE SET status = excluded.status, fold = excluded.fold;
+    END IF;
+
+    IF made IS NOT NULL THEN
+        -- A conflict or a taken claim makes no thread.
+        DELETE FROM {schema}.threads h WHERE h.name = ANY (made) AND h.head = 0;
+    END IF;
+END $$;
+
+-- Reads blocks of a thread with a record from `wanted` to `until`, ascending or `backwards`, until `most` bytes of
+-- lines were read. `own`: only blocks of the run that is named as the thread; else, unless it is null, only of `of_run`.
+CREATE FUNCTION {schema}.read(
+    thread_name text, wanted int8, until int8, own boolean, of_run text, most int8, backwards boolean,
+    OUT first int8, OUT count int4, OUT ts int8, OUT run text, OUT codec int2, OUT raw int4, OUT bytes bytea
+) RETURNS SETOF record LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+    thread_no int8;
+    start int8;
+    size int8 := 0;
+BEGIN
+    SELECT h.no INTO thread_no FROM {schema}.threads h WHERE h.name = thread_name;
+    -- The block that `wanted` is in may begin before it.
+    SELECT b.first INTO start FROM {schema}.blocks b WHERE b.thread = thread_no AND b.first <= wanted
+    ORDER BY b.first DESC LIMIT 1;
+    start := coalesce(start, wanted);
+    IF of_run IS NULL AND NOT backwards THEN
+        FOR first, count, ts, run, codec, raw, bytes IN
+            SELECT b.first, b.count, b.ts, b.run, b.codec, b.raw, b.bytes FROM {schema}.blocks b
+            WHERE b.thread = thread_no AND b.first >= start AND b.first <= until
+                AND b.first + b.count > wanted AND (NOT own OR b.run IS NULL)
+            ORDER BY b.first
+        LOOP
+            RETURN NEXT;
+            size := size + raw;
+            EXIT WHEN size >= most;
+        END LOOP;
+    ELSIF of_run IS NULL THEN
+        FOR first, count, ts, run, codec, raw, bytes IN
+            SELECT b.first, b.count, b.ts, b.run, b.codec, b.raw, b.bytes FROM {schema}.blocks b
+            WHERE b.thread = thread_no AND b.first >= start AND b.first <= until
+                AND b.first + b.count > wanted AND (NOT own OR b.run IS NULL)
+            ORDER BY b.first DESC
+        LOOP
+            EXIT WHEN size > 0 AND size + raw > most;
+            RETURN NEXT;
+            size := size + raw;
+        END LOOP;
+    ELSIF NOT backwards THEN
+        FOR first, count, ts, run, codec, raw, bytes IN
+            SELECT b.first, b.count, b.ts, b.run, b.codec, b.raw, b.bytes FROM {schema}.blocks b
+            WHERE b.thread = thread_no AND b.run = of_run AND b.first >= start AND b.first <= until
+                AND b.first + b.count > wanted
+            ORDER BY b.first
+        LOOP
+            RETURN NEXT;
+            size := size + raw;
+            EXIT WHEN size >= most;
+        END LOOP;
+    ELSE
+        FOR first, count, ts, run, codec, raw, bytes IN
+            SELECT b.first, b.count, b.ts, b.run, b.codec, b.raw, b.bytes FROM {schema}.blocks b
+            WHERE b.thread = thread_no AND b.run = of_run AND b.first >= start AND b.first <= until
+                AND b.first + b.count > wanted
+            ORDER BY b.first DESC
+        LOOP
+            EXIT WHEN size > 0 AND size + raw > most;
+            RETURN NEXT;
+            size := size + raw;
+        END LOOP;
+    END IF;
+END $$;
+
+-- Takes a key for a holder; false when another one that is not revoked has it, or this one is revoked.
+CREATE FUNCTION {schema}.take(wanted bytea, who bytea) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    mine bytea;
+BEGIN
+    INSERT INTO {schema}.holders (name) VALUES (who) ON CONFLICT DO NOTHING;
+    -- Held until the end: whoever revokes this holder does so before this, or after it.
+    PERFORM FROM {schema}.holders h WHERE h.name = who AND NOT h.revoked FOR SHARE;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO {schema}.leases AS l (key, holder) VALUES (wanted, who)
+    ON CONFLICT (key) DO UPDATE SET holder = excluded.holder
+    WHERE l.holder = who OR EXISTS (SELECT FROM {schema}.holders h WHERE h.name = l.holder AND h.revoked)
+    RETURNING l.holder INTO mine;
+    RETURN mine IS NOT NULL;
+END $$;
+
+-- Forgets a holder and its keys. One that was revoked stays known as that.
+CREATE FUNCTION {schema}.leave(who bytea) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    -- First, so that no key is taken in between.
+    PERFORM FROM {schema}.holders h WHERE h.name = who FOR UPDATE;
+    DELETE FROM {schema}.leases l WHERE l.holder = who;
+    DELETE FROM {schema}.holders h WHERE h.name = who AND NOT h.revoked;
+END $$;

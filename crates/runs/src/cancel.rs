@@ -10,6 +10,10 @@ use crate::{RunsError, Service, wait::Until};
 /// How long a store may take to write a request down before the run is ended without.
 const ASK_TIME: Duration = Duration::from_secs(2);
 
+/// How long the producer of an external run may take to end it, beyond the grace that its processes have: it learns of
+/// the request with the next events that it sends.
+const PRODUCER_TIME: Duration = Duration::from_secs(10);
+
 /// A request to end a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cancel {
@@ -25,7 +29,8 @@ pub struct Cancel {
 
 impl Service {
     /// Ends a run wherever it is hosted, and returns when its processes are gone and the end is stored. A run that is
-    /// over stays as it is.
+    /// over stays as it is. An external run is ended by its producer, which is told with its next events; one that has not
+    /// done so after the grace and 10 s more is ended here.
     ///
     /// Takes up to the grace that processes have. Dropping the future does not take the request back.
     ///
@@ -39,6 +44,9 @@ impl Service {
             return Ok(fold);
         }
         let asked = Event::from(CancelRequested { actor, reason, kill });
+        if fold.external {
+            return self.cancel_external(fold, asked, kill).await;
+        }
         if fold.status.rests() {
             return self.cancel_resting(fold, asked).await;
         }
@@ -72,27 +80,70 @@ impl Service {
     /// A run that rests has no processes; its end is two records. The checkpoint is claimed, so that a resume and this
     /// cannot both win.
     async fn cancel_resting(&self, fold: RunFold, asked: Event) -> Result<RunFold, RunsError> {
-        let end = RunFinished {
-            machine: fold.playbook.clone(),
-            depth: 0,
-            status: RunStatus::Cancelled,
-            error: Some(Reason::CANCELLED),
-            at: fold.state.clone(),
-            usage: fold.usage,
-            detail: None,
-        };
+        let end = cancelled(&fold, None);
         let key = match &fold.checkpoint {
             Some((checkpoint, _)) => format!("checkpoint:{checkpoint}"),
             None => format!("cancelled:{}", fold.run),
         };
         let claim = Claim { key, value: String::new() };
-        match self.inner.relay.commit(&fold.thread, &fold.run, &[asked, end.into()], Some(claim)).await {
-            Err(RelayError::Claimed { .. }) => {
-                // Resumed, or cancelled, by somebody else: look again.
-                Box::pin(self.cancel(Cancel { run: fold.run, reason: None, actor: "taffrail".into(), kill: false }))
-                    .await
-            }
+        match self.inner.relay.commit(&fold.thread, &fold.run, &[asked, end], Some(claim)).await {
+            Err(RelayError::Claimed { .. }) => self.cancel_again(fold.run, false).await,
             committed => Ok(committed?),
         }
     }
+
+    /// Asks the producer of a run to end it, and ends the run without when that takes too long.
+    async fn cancel_external(&self, fold: RunFold, asked: Event, kill: bool) -> Result<RunFold, RunsError> {
+        let run = fold.run.clone();
+        if fold.status.ended() {
+            // Nobody is there to be asked. The producer may come back just now: then that, or this, comes first.
+            let ended = [asked, cancelled(&fold, None)];
+            let still = |now: Option<&RunFold>| now.is_some_and(|now| now.changed == fold.changed);
+            return match self.inner.relay.commit_if(&fold.thread, &run, &ended, None, still).await? {
+                Some(fold) => Ok(fold),
+                None => self.cancel_again(run, kill).await,
+            };
+        }
+        if self.unless_over(&fold, asked).await?.is_some() {
+            self.inner.ingests.expire(&run);
+            // In a task of its own: whoever asked may go away, and the run must end all the same.
+            let ending = tokio::spawn(self.clone().end_external(fold, kill));
+            ending.await.map_err(|_| RunsError::Closing)??;
+        }
+        match self.read(&run).await? {
+            // By its producer, in answer to the request.
+            interrupted if interrupted.status == RunStatus::Interrupted => self.cancel_again(run, kill).await,
+            fold => Ok(fold),
+        }
+    }
+
+    /// Waits for the producer of a run to end it, and then does without.
+    async fn end_external(self, fold: RunFold, kill: bool) -> Result<(), RunsError> {
+        let patience = PRODUCER_TIME + if kill { Duration::ZERO } else { self.inner.config.grace };
+        let ended = tokio::time::timeout(patience, self.wait(&fold.run, Until::Ended)).await;
+        if ended.is_err() {
+            let end = cancelled(&fold, Some("its producer did not end it in time".into()));
+            self.unless_over(&fold, end).await?;
+        }
+        Ok(())
+    }
+
+    /// Somebody else went on with the run, or ended it: looks again.
+    async fn cancel_again(&self, run: RunId, kill: bool) -> Result<RunFold, RunsError> {
+        Box::pin(self.cancel(Cancel { run, reason: None, actor: "taffrail".into(), kill })).await
+    }
+}
+
+/// The end of a cancelled run whose processes are gone, or not ours.
+fn cancelled(fold: &RunFold, detail: Option<String>) -> Event {
+    let end = RunFinished {
+        machine: fold.playbook.clone(),
+        depth: 0,
+        status: RunStatus::Cancelled,
+        error: Some(Reason::CANCELLED),
+        at: fold.state.clone(),
+        usage: fold.usage,
+        detail,
+    };
+    end.into()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use taffrail_mcp_core::{Event, Reason, RunFinished, RunFold, RunId, RunStart, RunStatus, ThreadId};
-use taffrail_relay::{Claim, RelayError};
+use taffrail_relay::RelayError;
 
 use crate::{
     RunsError, Service, clock, ids,
@@ -67,31 +67,25 @@ impl Service {
         };
         let detail = format!("nothing came from its producer for {} s", silent.as_secs());
         let end = ended(&fold, status, error, detail);
-        let claim = Claim { key: format!("interrupted:{}:{}", fold.run, fold.last), value: String::new() };
-        self.conclude(fold, end, claim).await
+        self.conclude(fold, end).await
     }
 
     /// Goes on with a run whose producer was taken for gone and has come back.
-    pub(crate) async fn producer_is_back(&self, mut fold: RunFold) -> Result<RunFold, RunsError> {
-        while was_given_up(&fold) {
-            let start = start(fold.playbook.clone(), true);
-            match self.inner.relay.commit(&fold.thread, &fold.run, &[start], Some(going_on(&fold))).await {
-                Err(RelayError::Claimed { .. }) => fold = self.read(&fold.run).await?,
-                committed => return Ok(committed?),
-            }
+    pub(crate) async fn producer_is_back(&self, fold: RunFold) -> Result<RunFold, RunsError> {
+        let start = [start(fold.playbook.clone(), true)];
+        let still = |fold: Option<&RunFold>| fold.is_some_and(was_given_up);
+        let gone_on = self.inner.relay.commit_if(&fold.thread, &fold.run, &start, None, still).await?;
+        match gone_on {
+            Some(fold) => Ok(fold),
+            // Somebody else has gone on with it, or ended it.
+            None => self.read(&fold.run).await,
         }
-        Ok(fold)
     }
 }
 
 /// Whether a run was ended because nothing came from its producer, which nobody but the producer can know better.
 pub(crate) fn was_given_up(fold: &RunFold) -> bool {
     fold.external && fold.status == RunStatus::Interrupted && fold.error == Some(Reason::PRODUCER_GONE)
-}
-
-/// Of those who go on with a run that rests, and those who end it, one wins.
-pub(crate) fn going_on(fold: &RunFold) -> Claim {
-    Claim { key: format!("after-rest:{}:{}", fold.run, fold.changed), value: String::new() }
 }
 
 fn start(machine: String, resumed: bool) -> Event {

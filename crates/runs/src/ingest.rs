@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use taffrail_mcp_core::{CancelRequested, Event, EventBatch, Note, RunFold, RunId, Timestamp};
+use taffrail_mcp_core::{CancelRequested, Event, Note, RunFold, RunId, Timestamp};
 use taffrail_relay::{Arrival, Publisher, Receipt, RelayError};
 use tokio::time::Instant;
 
@@ -72,10 +72,17 @@ impl Service {
             None => (fold.updated_at, silence / 3),
         };
         if clock::since(last) > limit {
-            held.publisher.ingest(remark(Note::info("producer-alive"))).await?;
-            held.expire();
+            if let Some(fold) = self.unless_over(&fold, Note::info("producer-alive").into()).await? {
+                held.saw(fold);
+            }
         }
         Ok(Ingested { receipt, cancel: fold.cancel })
+    }
+
+    /// Writes an event of ours into a run, unless that is over.
+    pub(crate) async fn unless_over(&self, fold: &RunFold, event: Event) -> Result<Option<RunFold>, RunsError> {
+        let goes_on = |now: Option<&RunFold>| now.is_some_and(|now| !now.status.is_final());
+        Ok(self.inner.relay.commit_if(&fold.thread, &fold.run, &[event], None, goes_on).await?)
     }
 
     /// A run that events come for, its state at most a moment old.
@@ -107,13 +114,6 @@ fn folding(arrival: &Arrival) -> impl Iterator<Item = &Event> {
 fn written(arrival: &Arrival) -> Option<Timestamp> {
     let parts = arrival.parts.iter().filter(|(_, batch)| !batch.is_empty());
     parts.map(|(ts, _)| ts.unwrap_or_else(clock::now)).max()
-}
-
-/// A remark on its way into a run that is not over.
-fn remark(note: Note) -> Arrival {
-    let mut batch = EventBatch::new();
-    batch.push(note.into());
-    Arrival { parts: vec![(None, batch)], numbered: None }
 }
 
 /// A run that events came for lately.

@@ -1,7 +1,7 @@
 //! Runs whose host is gone.
 
 use taffrail_mcp_core::{Event, Reason, RunFold, RunStatus};
-use taffrail_relay::{Claim, ListRuns, RelayError};
+use taffrail_relay::{ListRuns, RelayError};
 
 use crate::{RunsError, Service, external};
 
@@ -57,16 +57,18 @@ impl Service {
             false => (RunStatus::Interrupted, Reason::PROCESS_GONE),
         };
         let end = external::ended(&fold, status, error, "the process that ran it ended without ending it");
-        let claim = Claim { key: format!("interrupted:{}:{}", fold.run, fold.last), value: String::new() };
-        let ended = self.conclude(fold, end, claim).await;
+        let ended = self.conclude(fold, end).await;
         drop(look);
         ended
     }
 
-    /// Writes the end of a run that cannot write it itself, once whoever looks.
-    pub(crate) async fn conclude(&self, fold: RunFold, end: Event, claim: Claim) -> Result<RunFold, RunsError> {
-        match self.inner.relay.commit(&fold.thread, &fold.run, std::slice::from_ref(&end), Some(claim)).await {
-            Ok(fold) => Ok(fold),
+    /// Writes the end of a run that cannot write it itself, unless it has a record that this is not about.
+    pub(crate) async fn conclude(&self, fold: RunFold, end: Event) -> Result<RunFold, RunsError> {
+        let (thread, run, last) = (&fold.thread, &fold.run, fold.last);
+        let same = |now: Option<&RunFold>| now.is_some_and(|now| now.last == last);
+        match self.inner.relay.commit_if(thread, run, std::slice::from_ref(&end), None, same).await {
+            Ok(Some(fold)) => Ok(fold),
+            Ok(None) => self.read(run).await,
             // Looking must work on a full disk too: it is told as it is, and stored by whoever looks later.
             Err(RelayError::Store(error)) if error.is_transient() => {
                 tracing::debug!(run = %fold.run, %error, "that the run is interrupted could not be stored");
@@ -74,7 +76,6 @@ impl Service {
                 told.apply(told.last, told.updated_at, &end);
                 Ok(told)
             }
-            Err(RelayError::Claimed { .. }) => Ok(self.inner.relay.run(&fold.run).await?.unwrap_or(fold)),
             Err(error) => Err(error.into()),
         }
     }

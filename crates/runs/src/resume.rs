@@ -135,6 +135,10 @@ impl Service {
     /// Reads what a resume needs from the log.
     pub(crate) async fn stored(&self, run: &RunId, checkpoint: Option<&str>) -> Result<Stored, RunsError> {
         let fold = self.fold(run).await?;
+        if fold.external {
+            let help = "only its producer can decide for it, or go on with it";
+            return Err(RunsError::External { run: run.clone(), help });
+        }
         if !matches!(fold.status, RunStatus::Suspended | RunStatus::Interrupted) {
             let help = match fold.status {
                 RunStatus::Running => "wait for it, or cancel it",

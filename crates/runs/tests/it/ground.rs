@@ -56,9 +56,15 @@ impl Ground {
     }
 
     pub(crate) fn service_on(&self, store: Arc<dyn Store>) -> Service {
+        self.service_with(store, |_| {})
+    }
+
+    pub(crate) fn service_with(&self, store: Arc<dyn Store>, configure: impl FnOnce(&mut Config)) -> Service {
         let relay = Relay::start(store, Default::default()).unwrap();
-        let config = Config::new(self.layout(), self.path().join("playbooks"), self.path().to_owned());
-        Service::open(relay, Config { grace: Duration::from_millis(500), ..config }).unwrap()
+        let mut config = Config::new(self.layout(), self.path().join("playbooks"), self.path().to_owned());
+        config.grace = Duration::from_millis(500);
+        configure(&mut config);
+        Service::open(relay, config).unwrap()
     }
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failing helper fails its test")]
 
 mod decide;
+mod external;
 mod faults;
 mod ground;
 mod killed;

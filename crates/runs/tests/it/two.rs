@@ -160,9 +160,9 @@ async fn a_service_that_closes_leaves_runs_that_others_resume() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_follows_goes_on_through_a_suspension() {
     for ground in Ground::each(&[GATE]) {
-        let (host, other) = (ground.service(), ground.service());
+        let (host, other, third) = (ground.service(), ground.service(), ground.service());
         let run = begin(&host, "gate").await;
-        let mut follower = ground.service().follow(&run, Start::Beginning).await.unwrap();
+        let mut follower = third.follow(&run, Start::Beginning).await.unwrap();
         wait(&host, &run, Until::Settled).await;
         let follow = async {
             let mut lines = Vec::new();

@@ -28,6 +28,7 @@ struct Inner {
     service: Service,
     metrics: Metrics,
     closing: CancellationToken,
+    cut: CancellationToken,
     streams: Arc<Semaphore>,
     frames: FrameCache,
     looks: Looks,
@@ -43,6 +44,7 @@ impl App {
             service,
             metrics: Metrics::new(&config.commits),
             closing: CancellationToken::new(),
+            cut: CancellationToken::new(),
             streams: Arc::new(Semaphore::new(config.limits.streams.min(Semaphore::MAX_PERMITS))),
             frames: FrameCache::default(),
             looks: Looks::default(),
@@ -82,6 +84,11 @@ impl App {
     /// Who looks after the runs that streams follow.
     pub(crate) fn looks(&self) -> &Looks {
         &self.inner.looks
+    }
+
+    /// Fires when what has not ended by itself is cut off.
+    pub(crate) fn cut(&self) -> CancellationToken {
+        self.inner.cut.clone()
     }
 
     /// Who may be meant, and whose pages may ask.

@@ -24,12 +24,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
             return parse(b"{}");
         }
         if !is_json(&parts.headers) {
-            let given = parts.headers.get(header::CONTENT_TYPE).map_or_else(
-                || "no Content-Type".to_owned(),
-                |value| format!("the Content-Type {}", shown(&String::from_utf8_lossy(value.as_bytes()))),
-            );
-            let detail = format!("the body has {given}: send JSON with Content-Type: application/json");
-            return Err(Problem::new(Code::WrongContentType, detail));
+            return Err(wrong_content_type(&parts.headers));
         }
         parse(&bytes)
     }
@@ -64,7 +59,18 @@ fn too_large(most: usize) -> Problem {
     Problem::new(Code::TooLarge, detail).with("limit", most)
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+/// The answer to a body that is not JSON by its own account.
+pub(crate) fn wrong_content_type(headers: &HeaderMap) -> Problem {
+    let given = headers.get(header::CONTENT_TYPE).map_or_else(
+        || "no Content-Type".to_owned(),
+        |value| format!("the Content-Type {}", shown(&String::from_utf8_lossy(value.as_bytes()))),
+    );
+    let detail = format!("the body has {given}: send JSON with Content-Type: application/json");
+    Problem::new(Code::WrongContentType, detail)
+}
+
+/// Whether a body is JSON by its own account.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) else { return false };
     let essence = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))

@@ -28,6 +28,7 @@ mod gate;
 mod health;
 mod ingest;
 mod login;
+mod mcp;
 mod measure;
 mod metrics;
 mod page;

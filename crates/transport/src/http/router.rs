@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 
-use super::{api, app::App, code::Code, health, ingest, login, page, params::shown, problem::Problem, sse};
+use super::{api, app::App, code::Code, health, ingest, login, mcp, page, params::shown, problem::Problem, sse};
 
 /// The router.
 pub(crate) fn router(app: App) -> Router {
@@ -14,6 +14,7 @@ pub(crate) fn router(app: App) -> Router {
         .merge(api::routes())
         .merge(sse::routes())
         .merge(ingest::routes())
+        .merge(mcp::routes(&app))
         .merge(health::routes())
         .merge(login::routes())
         .merge(page::routes())

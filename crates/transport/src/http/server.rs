@@ -18,7 +18,7 @@ use tokio::{
     net::{TcpListener, TcpSocket, TcpStream},
     sync::Semaphore,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::task::TaskTracker;
 
 use super::{
     HttpConfig,
@@ -168,7 +168,7 @@ impl HttpServer {
     pub async fn serve(self, shutdown: impl Future<Output = ()>) {
         let Self { listener, local: _, service: HttpService { app, gate } } = self;
         let limits = &app.config().limits;
-        let (closing, cut) = (app.closing(), CancellationToken::new());
+        let (closing, cut) = (app.closing(), app.cut());
         let _cut_when_dropped = cut.clone().drop_guard();
         let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
         let builder = Arc::new(connection::builder(limits));

@@ -54,8 +54,8 @@ pub struct McpServer {
     backend: Arc<dyn Backend>,
     shared_fs: bool,
     logger: Arc<str>,
-    tools: Vec<Tool>,
-    empty_reads: Mutex<EmptyReads>,
+    tools: Arc<[Tool]>,
+    empty_reads: Arc<Mutex<EmptyReads>>,
     /// Set by `logging/setLevel`, in revisions that have sessions.
     level: Mutex<Option<Level>>,
     /// Where events go, when not through rmcp.
@@ -71,8 +71,8 @@ impl McpServer {
             backend,
             shared_fs: *shared_fs,
             logger: event_logger.as_str().into(),
-            tools: tools::all(),
-            empty_reads: Mutex::default(),
+            tools: tools::all().into(),
+            empty_reads: Arc::default(),
             level: Mutex::default(),
             destination: None,
             hung_up: CancellationToken::new(),
@@ -85,6 +85,21 @@ impl McpServer {
         self.destination = Some(Destination::Outbox(transport.outbox()));
         self.hung_up = transport.closed();
         self
+    }
+
+    /// The same server for a request that has no session. Its waits end when `ending` fires.
+    #[must_use]
+    pub fn for_request(&self, ending: CancellationToken) -> Self {
+        Self {
+            backend: Arc::clone(&self.backend),
+            shared_fs: self.shared_fs,
+            logger: Arc::clone(&self.logger),
+            tools: Arc::clone(&self.tools),
+            empty_reads: Arc::clone(&self.empty_reads),
+            level: Mutex::default(),
+            destination: None,
+            hung_up: ending,
+        }
     }
 
     fn session_level(&self) -> Option<Level> {
@@ -137,7 +152,7 @@ impl ServerHandler for McpServer {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.clone()))
+        Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

@@ -11,7 +11,7 @@ use std::future::Future;
 use axum::{
     Router,
     extract::{FromRequestParts, Path},
-    http::request::Parts,
+    http::{header, request::Parts},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -74,8 +74,8 @@ fn shown(app: &App, mut snapshot: Snapshot) -> Snapshot {
 }
 
 /// An answer in JSON.
-fn json(body: &impl serde::Serialize) -> Response {
-    match serde_json::to_vec(body) {
+fn json(body: serde_json::Result<Vec<u8>>) -> Response {
+    match body {
         Ok(bytes) => json_bytes(bytes),
         Err(error) => {
             tracing::error!(%error, "an answer could not become JSON");
@@ -86,6 +86,6 @@ fn json(body: &impl serde::Serialize) -> Response {
 
 /// An answer that is JSON already.
 fn json_bytes(bytes: Vec<u8>) -> Response {
-    use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-    ([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], bytes).into_response()
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (headers, bytes).into_response()
 }

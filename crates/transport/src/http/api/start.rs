@@ -47,7 +47,7 @@ pub(super) async fn start(
     }
     let status_url = paths::of_run(&started.run);
     let snapshot = snapshot(&app, &started.run).await?;
-    let mut response = json(&wire::accepted(&snapshot, &status_url));
+    let mut response = json(wire::accepted(&snapshot, &status_url));
     *response.status_mut() = StatusCode::ACCEPTED;
     if let Ok(location) = HeaderValue::from_str(&status_url) {
         response.headers_mut().insert(header::LOCATION, location);

@@ -37,14 +37,14 @@ pub(crate) enum Phase {
 }
 
 /// What a start answers: the snapshot's fields and `status_url`, where to ask for it again, as one object.
-pub(crate) fn accepted(snapshot: &Snapshot, status_url: &str) -> Value {
-    let mut fields = match serde_json::to_value(snapshot) {
-        Ok(Value::Object(fields)) => fields,
-        // A snapshot has only fields that become JSON.
-        _ => Map::new(),
-    };
-    fields.insert("status_url".to_owned(), status_url.into());
-    Value::Object(fields)
+pub(crate) fn accepted(snapshot: &Snapshot, status_url: &str) -> serde_json::Result<Vec<u8>> {
+    let mut out = serde_json::to_vec(snapshot)?;
+    // The object goes on before its end.
+    out.pop();
+    out.extend_from_slice(b",\"status_url\":");
+    serde_json::to_writer(&mut out, status_url)?;
+    out.push(b'}');
+    Ok(out)
 }
 
 /// `POST /api/v1/runs/{run}/approvals/{approval}`.

@@ -1,5 +1,11 @@
 //! Shared test helpers of the Taffrail workspace.
 //!
 //! [`store_suite`] is the contract of [`taffrail_relay::Store`] as tests: every implementation runs the same cases.
+//! [`lease_suite`] is the same for [`taffrail_relay::Leases`], and [`leases`] the implementation in memory.
+//! [`postgres`] starts scratch servers for stores that need one.
 
+pub mod lease_suite;
+pub mod leases;
+#[cfg(unix)]
+pub mod postgres;
 pub mod store_suite;

@@ -53,6 +53,11 @@ pub struct FollowConfig {
     pub poll_wait: Duration,
     /// How long is polled before a stream is tried again; twice as long each time, up to 10 min. Default 30 s.
     pub poll_for: Duration,
+    /// The first wait after a failure is a random time up to this; it doubles with each failure. Default 500 ms, because
+    /// most failures are a server that restarts. What the server asks for (`retry:`) is waited before that.
+    pub first_wait: Duration,
+    /// The longest of these waits. Default 30 s.
+    pub longest_wait: Duration,
 }
 
 impl Default for FollowConfig {
@@ -63,6 +68,8 @@ impl Default for FollowConfig {
             silence: Duration::from_secs(45),
             poll_wait: Duration::from_secs(20),
             poll_for: Duration::from_secs(30),
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(30),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The MCP surface as a client sees it: raw JSON lines over pipes.
+//! The MCP surface as a client sees it, raw JSON lines over pipes; and the client of the HTTP surface.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests")]
 
@@ -9,6 +9,7 @@ mod logs;
 mod peer;
 mod process;
 mod protocol;
+mod remote;
 mod sessions;
 mod shutdown;
 mod stalled;

@@ -26,7 +26,13 @@ pub(super) enum Io {
     Idle,
     Asking(BoxFuture<'static, Told>),
     Opening(BoxFuture<'static, Result<Response, ClientError>>),
-    Open { response: Response, parser: Parser },
+    Open(Box<Open>),
+}
+
+/// A stream that is open.
+pub(super) struct Open {
+    response: Response,
+    parser: Parser,
 }
 
 impl fmt::Debug for Io {
@@ -35,7 +41,7 @@ impl fmt::Debug for Io {
             Io::Idle => "Idle",
             Io::Asking(_) => "Asking",
             Io::Opening(_) => "Opening",
-            Io::Open { .. } => "Open",
+            Io::Open(_) => "Open",
         })
     }
 }
@@ -137,8 +143,8 @@ impl Io {
                     Err(error) => Told::Failed(error),
                 }
             }
-            Io::Open { response, parser } => match response.chunk().await {
-                Ok(Some(piece)) => Told::Piece(read(parser, &piece)),
+            Io::Open(open) => match open.response.chunk().await {
+                Ok(Some(piece)) => Told::Piece(read(&mut open.parser, &piece)),
                 Ok(None) => Told::Closed("the stream ended before the run did".to_owned()),
                 Err(error) => Told::Closed(format!("the connection broke: {}", error.without_url())),
             },
@@ -151,7 +157,7 @@ impl Io {
         }
         match content_type(response.headers()) {
             Some("text/event-stream") => {
-                *self = Io::Open { response, parser: Parser::new(MAX_EVENT) };
+                *self = Io::Open(Box::new(Open { response, parser: Parser::new(MAX_EVENT) }));
                 Told::Opened
             }
             other => {

@@ -80,7 +80,7 @@ impl Machine {
         Self {
             config,
             phase: Phase::Idle,
-            backoff: Backoff::default(),
+            backoff: Backoff::new(config.first_wait, config.longest_wait),
             can_poll,
             against: 0,
             polling: None,

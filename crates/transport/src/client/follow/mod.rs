@@ -85,6 +85,8 @@ pub struct Follow {
     io: Io,
     ready: VecDeque<Followed>,
     failed: Option<ClientError>,
+    /// Whether the server has answered as one does.
+    known: bool,
     /// What was last told of the connection, if that was no good news.
     trouble: Option<Connection>,
     over: bool,
@@ -108,6 +110,7 @@ impl Client {
             io: Io::Idle,
             ready: VecDeque::new(),
             failed: None,
+            known: false,
             trouble: None,
             over: false,
         }
@@ -181,7 +184,10 @@ impl Follow {
                 self.order.position = Some(position);
                 self.io = Io::open(&self.client, &self.target, self.start, self.order.position);
             }
-            Told::Opened => self.machine.opened(now),
+            Told::Opened => {
+                self.known = true;
+                self.machine.opened(now);
+            }
             Told::Piece(pieces) => {
                 let mut progress = false;
                 for piece in pieces {
@@ -198,7 +204,11 @@ impl Follow {
             Told::Ended => self.machine.ended(),
             Told::Page(page) => self.page(page, now),
             Told::Snapshot(snapshot) if snapshot.status.ended() => self.ready.push_back(Followed::End(snapshot)),
-            Told::Snapshot(_) => self.machine.goes_on(now, jitter::random()),
+            Told::Snapshot(_) => {
+                self.known = true;
+                self.machine.goes_on(now, jitter::random());
+                self.tell(Connection::Polling);
+            }
             Told::Closed(why) => self.lost(Failure::Closed, why, now),
             Told::NoStream(why) => self.lost(Failure::NoStream, why, now),
             Told::TooLate => self.lost(Failure::TooLate, "nothing has come for too long".to_owned(), now),
@@ -256,6 +266,7 @@ impl Follow {
 
     fn page(&mut self, page: EventPage, now: Instant) {
         let EventPage { entries, next, done, .. } = page;
+        self.known = true;
         let empty = entries.is_empty();
         for entry in entries {
             match entry {
@@ -285,7 +296,9 @@ impl Follow {
     }
 
     fn refused(&mut self, error: ClientError, now: Instant) {
-        if !self.machine.refused(now, &error, jitter::random()) {
+        // Where a server was, something else may answer for a while: a page to sign in at, say.
+        let passing = self.known && matches!(&error, ClientError::NotTaffrail { status: 200..=299, .. });
+        if !self.machine.refused(now, &error, jitter::random()) && !passing {
             self.failed = Some(error);
             return;
         }

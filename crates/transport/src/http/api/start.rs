@@ -31,7 +31,7 @@ pub(super) async fn start(
     Json(body): Json<StartBody>,
 ) -> Result<Response, Problem> {
     Params::of(&uri)?.finish()?;
-    let StartBody { playbook, inputs, idempotency_key, phase, external, name } = body;
+    let StartBody { playbook, inputs, idempotency_key, phase, external, name, run } = body;
     let form = if phase.is_some() { "text/event-stream" } else { "application/json" };
     if !takes(&headers, form) {
         return Err(not_acceptable(form));
@@ -39,7 +39,10 @@ pub(super) async fn start(
     let work = work(playbook, external, name, phase, app.config().shared_fs)?;
     // Before the run starts: one that is turned away has started nothing.
     let place = phase.map(|_| app.open_stream()).transpose()?;
-    let request = Start { inputs, thread: Some(thread), idempotency_key, ..Start::new(work) };
+    if run.is_some() && !external {
+        return Err(Problem::new(Code::BadBody, "`run` is for external runs: the ids of others are made here"));
+    }
+    let request = Start { inputs, thread: Some(thread), idempotency_key, run, ..Start::new(work) };
     let service = app.service().clone();
     let started = carried_out(async move { service.start(request).await }).await?;
     if let Some(place) = place {

@@ -26,6 +26,9 @@ pub(crate) struct StartBody {
     /// What an external run is called.
     #[serde(default)]
     pub(crate) name: Option<String>,
+    /// The id of an external run, made by its producer, who can so begin before it reaches this server.
+    #[serde(default)]
+    pub(crate) run: Option<RunId>,
 }
 
 /// How the answer to a start comes.

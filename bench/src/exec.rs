@@ -10,7 +10,12 @@ use std::{
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use crate::{peers, report};
+use crate::{
+    peers,
+    report::{self, Comparison, Goal},
+};
+
+const UNIT: &str = "lines/s";
 
 /// Prints numbered lines in chunks of 2,000.
 const FLOOD: &str = r#"
@@ -28,15 +33,20 @@ pub(crate) fn bench(rounds: usize, lines: u64) -> Result<()> {
     std::fs::write(&flood, FLOOD)?;
     let python = vec!["python3".to_owned(), flood.display().to_string(), lines.to_string()];
     let cat = Peer { pipe: "cat > \"$OUT\"", scratch: scratch.path() };
-    compare("exec_flood_vs_cat", 0.3, &python, lines, rounds, &cat)?;
+    let flood = Comparison::new(None, "child in blocks → log + spool", UNIT, "cat > file", Goal::AtLeast(0.3, 0.5));
+    compare("exec_flood_vs_cat", flood, &python, lines, rounds, &cat)?;
 
     let short = short_lines(lines);
     let wc = Peer { pipe: "wc -l > \"$OUT\"", scratch: scratch.path() };
-    compare("exec_blocks_vs_wc", 0.04, &short, lines, rounds, &wc)?;
+    let blocks = "child, 20 B lines in blocks → log + spool";
+    let blocks = Comparison::new(13, blocks, UNIT, "wc -l", Goal::AtLeast(0.04, 0.1));
+    compare("exec_blocks_vs_wc", blocks, &short, lines, rounds, &wc)?;
     let few = lines / 10;
     let unbuffered: Vec<String> = ["stdbuf", "-oL", "seq", "-f", "line number %08.0f"].map(str::to_owned).into();
     let unbuffered = [unbuffered, vec![few.to_string()]].concat();
-    compare("exec_writes_vs_wc", 0.4, &unbuffered, few, rounds, &wc)
+    let writes = "child, a write a line → log + spool";
+    let writes = Comparison::new(13, writes, UNIT, "wc -l", Goal::AtLeast(0.4, 0.7));
+    compare("exec_writes_vs_wc", writes, &unbuffered, few, rounds, &wc)
 }
 
 /// `yes` in blocks: 20 bytes a line.
@@ -51,27 +61,23 @@ struct Peer<'a> {
     scratch: &'a Path,
 }
 
-fn compare(name: &str, goal: f64, argv: &[String], lines: u64, rounds: usize, peer: &Peer<'_>) -> Result<()> {
-    let (mut ours, mut theirs, mut ratios, mut rss) = (Vec::new(), Vec::new(), Vec::new(), 0);
+fn compare(
+    name: &str,
+    mut comparison: Comparison,
+    argv: &[String],
+    lines: u64,
+    rounds: usize,
+    peer: &Peer<'_>,
+) -> Result<()> {
+    let mut rss = 0;
     for _ in 0..rounds {
         let peer = piped(argv, lines, peer)?;
         let (rate, kib) = executed(argv, lines)?;
-        ours.push(rate);
-        theirs.push(peer);
-        ratios.push(rate / peer);
+        comparison.round(rate, Some(peer));
         rss = rss.max(kib);
     }
-    report::at_least(name, report::median(&mut ratios), goal);
     report::below("exec: resident MiB", rss as f64 / 1024.0, 96.0);
-    report::figure(
-        name,
-        &[
-            ("lines_per_s", report::round(report::median(&mut ours)).into()),
-            ("peer_lines_per_s", report::round(report::median(&mut theirs)).into()),
-            ("ratio", report::round(report::median(&mut ratios)).into()),
-            ("rss_mib_max", report::round(rss as f64 / 1024.0).into()),
-        ],
-    );
+    comparison.print(name, &[("rss_mib_max", report::round(rss as f64 / 1024.0).into())]);
     Ok(())
 }
 

@@ -7,7 +7,10 @@ use taffrail_mcp_core::{EventBatch, EventSink, Message, RunId, ThreadId};
 use taffrail_relay::{Config, Relay};
 use taffrail_store_sqlite::SqliteStore;
 
-use crate::{peers, report};
+use crate::{
+    peers,
+    report::{self, Comparison, Goal},
+};
 
 const PUBLISHERS: u64 = 8;
 /// Events handed over together, and how many of such hand-overs a publisher has unacknowledged: 800 events in flight
@@ -17,25 +20,17 @@ const IN_FLIGHT: usize = 8;
 
 pub(crate) fn bench(rounds: usize, events: u64) -> Result<()> {
     let redis = peers::Redis::start()?;
-    let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let work = "in process, 8 writers, on disk";
+    let mut comparison = Comparison::new(8, work, "events/s", "Redis always c50 P16", Goal::AtLeast(2.7, 5.0));
+    let mut rates = Vec::new();
     for _ in 0..rounds {
-        let peer = redis.as_ref().map(peers::Redis::publish).transpose()?;
+        let peer = redis.as_ref().map(|redis| redis.publish(1_000_000)).transpose()?;
         let rate = round(events)?;
-        ours.push(rate);
-        if let Some(peer) = peer {
-            theirs.push(peer);
-            ratios.push(rate / peer);
-        }
+        comparison.round(rate, peer);
+        rates.push(rate);
     }
-    let rate = report::median(&mut ours);
-    report::at_least("publish: events a second", rate, 1e6);
-    let mut fields = vec![("events_per_s", report::round(rate).into())];
-    if !ratios.is_empty() {
-        report::at_least("publish: ratio to Redis", report::median(&mut ratios), 2.7);
-        fields.push(("redis_always_c50_p16_per_s", report::round(report::median(&mut theirs)).into()));
-        fields.push(("ratio", report::round(report::median(&mut ratios)).into()));
-    }
-    report::figure("publish", &fields);
+    report::at_least("publish: events a second", report::median(&mut rates), 1e6);
+    comparison.print("publish", &[]);
     Ok(())
 }
 

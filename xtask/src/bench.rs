@@ -1,6 +1,9 @@
 //! `cargo xtask bench`: the benches of crates and of the whole system.
 //!
-//! A bench prints one JSON object a line; they are shown as they come and once more as a table.
+//! A bench prints one JSON object a line; they are shown as they come and once more as tables. A goal that is missed
+//! fails the task at its end.
+
+mod goals;
 
 use std::{
     io::{BufRead as _, BufReader},
@@ -19,13 +22,20 @@ use crate::{
 const SYSTEM: &str = "taffrail-bench";
 
 /// Runs the benches of some crates, by folder or package name; without names all of them and the whole system's.
-pub(crate) fn run(crates: &[String]) -> Result<Outcome> {
+/// `--quick` makes the whole system's short.
+pub(crate) fn run(args: &[String]) -> Result<Outcome> {
+    let (options, crates): (Vec<&String>, Vec<&String>) = args.iter().partition(|arg| arg.starts_with("--"));
+    if let Some(unknown) = options.iter().find(|option| **option != "--quick") {
+        bail!(
+            "{unknown} is not an option of bench; `cargo run --release -p {SYSTEM} -- --help` tells what one bench takes"
+        );
+    }
     let packages = shell::workspace()?.packages;
-    let named = |name: &String| {
-        let found = packages.iter().find(|p| p.name == *name || p.folder.ends_with(name));
+    let named = |name: &&String| {
+        let found = packages.iter().find(|p| p.name == **name || p.folder.ends_with(name));
         found.with_context(|| format!("no package is called {name}"))
     };
-    let wanted: Vec<&Package> = match crates {
+    let wanted: Vec<&Package> = match crates.as_slice() {
         [] => packages.iter().collect(),
         names => names.iter().map(named).collect::<Result<_>>()?,
     };
@@ -39,26 +49,35 @@ pub(crate) fn run(crates: &[String]) -> Result<Outcome> {
         if package.name == SYSTEM {
             // It starts the command, which therefore has to be there.
             commands.push(cargo(["build", "--quiet", "--release", "--package", "taffrail-server"]));
-            commands.push(cargo(["run", "--quiet", "--release", "--package", SYSTEM]));
+            let mut system = cargo(["run", "--quiet", "--release", "--package", SYSTEM, "--"]);
+            system.args(&options);
+            commands.push(system);
         }
         for command in &mut commands {
             println!("\n── {}", package.name);
-            match json_lines(command) {
-                Ok(mut found) => rows.append(&mut found),
-                Err(error) => failed.push(format!("{}: {error:#}", package.name)),
+            // What it printed before it failed counts too.
+            if let Err(error) = json_lines(command, &mut rows) {
+                failed.push(format!("{}: {error:#}", package.name));
             }
         }
     }
     println!("\n{}", table(&rows));
+    let goals: Vec<_> = rows.iter().flat_map(goals::goals).collect();
+    if !goals.is_empty() {
+        println!("{}", goals::table(&goals));
+    }
+    let missed: Vec<_> = goals.iter().filter(|goal| goal.missed()).map(goals::Goal::name).collect();
+    if !missed.is_empty() {
+        failed.push(format!("goals missed: {}", missed.join("; ")));
+    }
     if !failed.is_empty() {
         bail!("{}", failed.join("; "));
     }
     Ok(Outcome::Passed)
 }
 
-fn json_lines(command: &mut Command) -> Result<Vec<Map<String, Value>>> {
+fn json_lines(command: &mut Command, rows: &mut Vec<Map<String, Value>>) -> Result<()> {
     let mut child = command.stdout(Stdio::piped()).spawn().context("starting cargo")?;
-    let mut rows = Vec::new();
     for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
         let line = line?;
         println!("{line}");
@@ -68,7 +87,7 @@ fn json_lines(command: &mut Command) -> Result<Vec<Map<String, Value>>> {
     if !status.success() {
         bail!("{status}");
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// One row a bench: its name, then the other values as `name value`.

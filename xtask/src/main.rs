@@ -29,7 +29,8 @@ cargo xtask <task>
   examples          builds and runs every package in examples/
   docs              builds the documentation, warnings are errors
   deny              licences, advisories and doubles, where cargo-deny is installed
-  bench [CRATE…]    the benches of crates and of the whole system: JSON lines, then a table
+  bench [--quick] [CRATE…]
+                    the benches of crates and of the whole system: JSON lines, then tables
   demo              runs the tour playbook
 ";
 
@@ -70,7 +71,7 @@ fn run(task: &str, args: &[String]) -> Result<Outcome> {
         ("examples", []) => examples::run(),
         ("docs", []) => docs::run(),
         ("deny", []) => deny::run(),
-        ("bench", crates) => bench::run(crates),
+        ("bench", args) => bench::run(args),
         ("demo", []) => demo::run(),
         _ => anyhow::bail!("not a task, or not its arguments\n\n{USAGE}"),
     }

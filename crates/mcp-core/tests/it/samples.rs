@@ -155,6 +155,7 @@ pub(crate) fn events() -> Vec<(&'static str, Event)> {
         ("cancel-requested.kill", cancel(true).into()),
         ("note", Note { text: "spool-paused: no space left".into(), level: Level::Warning }.into()),
         ("other", other()),
+        ("run-start.external", RunStart { external: true, ..run_start(false) }.into()),
     ]
 }
 

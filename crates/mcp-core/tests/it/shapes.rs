@@ -1,8 +1,8 @@
 //! One named snapshot per shape on the wire.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, num::NonZeroU64};
 
-use taffrail_mcp_core::{Event, Gap, PageMeta, RunFold, RunStatus, Seq, Timestamp};
+use taffrail_mcp_core::{Event, Gap, Ingest, PageMeta, Record, RunFold, RunStatus, Seq, Timestamp};
 
 use crate::samples::{self, TS, events, line, thread};
 
@@ -41,6 +41,33 @@ fn gap() {
     assert_eq!(Gap::retention(thread(), Seq(4), Seq(5)), None, "the next record is kept");
     assert_eq!(Gap::retention(thread(), Seq(4), Seq(1)), None, "all are kept");
     assert_eq!(Gap::retention(thread(), Seq(0), Seq(0)), None, "an empty log");
+}
+
+/// The record that ends a batch of numbered events from elsewhere.
+#[test]
+fn ingested() {
+    let ingest = Ingest { producer: "worker-7".parse().unwrap(), first: NonZeroU64::new(101).unwrap(), last: 200 };
+    let json = format!("{{\"type\":\"x\",\"ingest\":{}}}", serde_json::to_string(&ingest).unwrap());
+    for kind in ["note", "x-weather"] {
+        let body = json.replace("\"x\"", &format!("\"{kind}\",\"text\":\"hm\",\"level\":\"info\""));
+        let (before, after) = body.split_at(1);
+        let common = r#""seq":7,"thread":"t","run":"r","ts":"2026-11-30T07:32:47.123456Z","#;
+        let record = Record::parse(format!("{before}{common}{after}").as_bytes()).unwrap();
+        assert_eq!(record.ingest(), Some(ingest.clone()), "{kind}");
+        let mut line = Vec::new();
+        record.encode(&mut line);
+        check(&format!("ingested.{kind}"), std::str::from_utf8(&line).unwrap().trim_end());
+        let mut fold = RunFold::new(samples::run(), thread());
+        fold.apply_record(&record);
+        let arrived = fold.producers[&ingest.producer];
+        assert_eq!((arrived.position(200), arrived.position(199)), (Some(Seq(7)), Some(Seq(6))));
+        assert_eq!((arrived.position(100), arrived.position(201)), (None, None));
+        // Sent on to another log, it says nothing about that.
+        let (event, extra) = Record::parse_event(body.as_bytes()).unwrap();
+        let mut sent = Vec::new();
+        event.encode_body_with(&extra, &mut sent);
+        assert!(!String::from_utf8(sent).unwrap().contains("ingest"), "{kind}");
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::RetryConfig;
+
 /// The longest that a refusal (`Retry-After`) may make us wait: a server that says "tomorrow" is looked at again anyway.
 const LONGEST_TOLD: Duration = Duration::from_secs(300);
 
@@ -19,7 +21,7 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    pub(crate) fn new(first: Duration, longest: Duration) -> Self {
+    pub(crate) fn new(RetryConfig { first, longest }: RetryConfig) -> Self {
         Self { first, longest, failures: 0, floor: Duration::ZERO }
     }
 
@@ -58,7 +60,7 @@ mod tests {
     const LONGEST: Duration = Duration::from_secs(30);
 
     fn backoff() -> Backoff {
-        Backoff::new(FIRST, LONGEST)
+        Backoff::new(RetryConfig { first: FIRST, longest: LONGEST })
     }
 
     proptest! {

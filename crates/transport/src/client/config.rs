@@ -22,6 +22,8 @@ pub struct ClientConfig {
     pub user_agent: String,
     /// How much patience followers have.
     pub follow: FollowConfig,
+    /// How long is waited before something is tried again.
+    pub retry: RetryConfig,
 }
 
 impl ClientConfig {
@@ -34,6 +36,7 @@ impl ClientConfig {
             answer_timeout: Duration::from_secs(30),
             user_agent: concat!("taffrail/", env!("CARGO_PKG_VERSION")).to_owned(),
             follow: FollowConfig::default(),
+            retry: RetryConfig::default(),
         }
     }
 }
@@ -53,11 +56,6 @@ pub struct FollowConfig {
     pub poll_wait: Duration,
     /// How long is polled before a stream is tried again; twice as long each time, up to 10 min. Default 30 s.
     pub poll_for: Duration,
-    /// The first wait after a failure is a random time up to this; it doubles with each failure. Default 500 ms, because
-    /// most failures are a server that restarts. What the server asks for (`retry:`) is waited before that.
-    pub first_wait: Duration,
-    /// The longest of these waits. Default 30 s.
-    pub longest_wait: Duration,
 }
 
 impl Default for FollowConfig {
@@ -68,9 +66,23 @@ impl Default for FollowConfig {
             silence: Duration::from_secs(45),
             poll_wait: Duration::from_secs(20),
             poll_for: Duration::from_secs(30),
-            first_wait: Duration::from_millis(500),
-            longest_wait: Duration::from_secs(30),
         }
+    }
+}
+
+/// How long followers and producers wait before they try again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryConfig {
+    /// The first wait after a failure is a random time up to this; it doubles with each failure. Default 500 ms, because
+    /// most failures are a server that restarts. What the server asks for (`retry:`, `Retry-After`) is waited before.
+    pub first: Duration,
+    /// The longest of these waits. Default 30 s.
+    pub longest: Duration,
+}
+
+impl Default for RetryConfig {
+    fn default() -> Self {
+        Self { first: Duration::from_millis(500), longest: Duration::from_secs(30) }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`Client`] has a call for each endpoint. [`Client::follow`] is what most programs want: the records of a run or a
 //! thread, each once, in order, to the end, through restarts of the server, broken connections and proxies that hold
-//! event streams back.
+//! event streams back. [`Client::push`] is the other way round: it sends the events of a run that happens here.
 //!
 //! What is not here: retries of calls (a caller knows whether that is wise; [`ClientError::is_transient`] tells whether
 //! it may help), terminals, files.
@@ -34,13 +34,15 @@ mod config;
 mod error;
 mod follow;
 mod jitter;
+mod push;
 mod sse;
 mod tls;
 mod wire;
 
 pub use self::{
     api::{Client, Decide, Entry, EventPage, EventQuery, IngestAnswer, IngestBatch, ListRuns, StartRun, StartWork},
-    config::{ClientConfig, FollowConfig, ServerUrl, Token},
+    config::{ClientConfig, FollowConfig, RetryConfig, ServerUrl, Token},
     error::{ClientError, Refusal},
     follow::{Connection, Follow, Followed, Target},
+    push::{Batch, Push, PushRun, Pushed, Source},
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use taffrail_mcp_core::Seq;
 use tokio::time::Instant;
 
-use super::super::{ClientError, FollowConfig, backoff::Backoff};
+use super::super::{ClientError, FollowConfig, RetryConfig, backoff::Backoff};
 
 /// A stream that has brought something for this long comes through.
 const STEADY: Duration = Duration::from_secs(60);
@@ -76,11 +76,11 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn new(config: FollowConfig, can_poll: bool) -> Self {
+    pub(super) fn new(config: FollowConfig, retry: RetryConfig, can_poll: bool) -> Self {
         Self {
             config,
             phase: Phase::Idle,
-            backoff: Backoff::new(config.first_wait, config.longest_wait),
+            backoff: Backoff::new(retry),
             can_poll,
             against: 0,
             polling: None,

@@ -105,7 +105,7 @@ impl Client {
             client: self.clone(),
             target,
             start,
-            machine: Machine::new(self.caller.config().follow, is_run),
+            machine: Machine::new(self.caller.config().follow, self.caller.config().retry, is_run),
             order: Order::new(position, !is_run),
             io: Io::Idle,
             ready: VecDeque::new(),

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use taffrail_transport::client::{Client, ClientConfig, FollowConfig, ServerUrl, Token};
+use taffrail_transport::client::{Client, ClientConfig, FollowConfig, RetryConfig, ServerUrl, Token};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
@@ -80,9 +80,8 @@ impl Fake {
             silence: ms(200),
             poll_wait: ms(50),
             poll_for: ms(100),
-            first_wait: ms(5),
-            longest_wait: ms(30),
         };
+        config.retry = RetryConfig { first: ms(5), longest: ms(30) };
         config.answer_timeout = Duration::from_secs(2);
         Client::new(config).unwrap()
     }

@@ -4,4 +4,5 @@ mod calls;
 mod fake;
 mod follow;
 mod mischief;
+mod push;
 mod run;

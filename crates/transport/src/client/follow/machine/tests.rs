@@ -20,7 +20,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        Self { machine: Machine::new(FollowConfig::default(), true), now: Instant::now() }
+        Self { machine: Machine::new(FollowConfig::default(), RetryConfig::default(), true), now: Instant::now() }
     }
 
     fn pass(&mut self, time: Duration) -> &mut Self {
@@ -238,7 +238,7 @@ fn what_is_no_stream_leads_to_polling_at_once() {
 #[test]
 fn a_thread_has_no_other_way() {
     let mut pair = Pair::new();
-    pair.machine = Machine::new(FollowConfig::default(), false);
+    pair.machine = Machine::new(FollowConfig::default(), RetryConfig::default(), false);
     pair.stream();
     assert!(!pair.machine.failed(pair.now, Failure::NoStream, 0));
 }

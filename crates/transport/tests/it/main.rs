@@ -5,6 +5,7 @@
 mod client;
 mod events;
 mod fake;
+mod http;
 mod logs;
 mod peer;
 mod process;
@@ -12,5 +13,7 @@ mod protocol;
 mod remote;
 mod sessions;
 mod shutdown;
+mod sse;
 mod stalled;
 mod tools;
+mod web;

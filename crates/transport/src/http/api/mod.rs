@@ -74,7 +74,7 @@ fn shown(app: &App, mut snapshot: Snapshot) -> Snapshot {
 }
 
 /// An answer in JSON.
-fn json(body: serde_json::Result<Vec<u8>>) -> Response {
+pub(crate) fn json(body: serde_json::Result<Vec<u8>>) -> Response {
     match body {
         Ok(bytes) => json_bytes(bytes),
         Err(error) => {

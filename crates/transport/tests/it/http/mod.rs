@@ -1,0 +1,12 @@
+//! The HTTP surface: in process where that is enough, over sockets where it matters.
+
+pub(crate) mod ground;
+
+mod ending;
+mod gate;
+mod limits;
+mod mcp;
+mod mistakes;
+mod pages;
+mod runs;
+mod system;

@@ -7,6 +7,9 @@ use std::{
 
 use taffrail_spool::Limits;
 
+use crate::Hosts;
+
+const HOST_SILENCE: Duration = Duration::from_secs(5);
 const EXTERNAL_SILENCE: Duration = Duration::from_secs(15 * 60);
 
 /// The places below a data directory. The one home of their names.
@@ -65,6 +68,12 @@ pub struct Config {
     /// How long nothing may come from the producer of an external run before the run is `interrupted`. It goes on when
     /// the producer comes back. Default 15 min: a worker may be out of reach for some time, with nothing lost.
     pub external_silence: Duration,
+    /// How processes that share the store learn which of them are alive. Default: by kernel locks in the data directory.
+    pub hosts: Hosts,
+    /// How long a process may give no sign of life before the others take it for gone, with [`Hosts::Leases`]. Default
+    /// 5 s, with a sign each second: longer than any hiccup, and its runs are `interrupted` within 10 s. All processes
+    /// on one store should have the same.
+    pub host_silence: Duration,
 }
 
 impl Config {
@@ -78,6 +87,8 @@ impl Config {
             spool: true,
             grace: Duration::from_secs(5),
             external_silence: EXTERNAL_SILENCE,
+            hosts: Hosts::Files,
+            host_silence: HOST_SILENCE,
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use taffrail_engine::{Run, process::Cancel};
-use taffrail_mcp_core::{RunFold, RunId, ThreadId};
+use taffrail_mcp_core::{RunFold, RunId, ThreadId, Timestamp};
 use taffrail_spool::RelaySource;
 use tokio::sync::watch;
 
-use crate::{RunsError, Service, door::Door, hosted::Hosted, live::LiveLock};
+use crate::{RunsError, Service, door::Door, hosted::Hosted, hosts::Lock};
 
 /// Requests from other processes are looked for at most this often.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -22,20 +22,26 @@ impl Service {
         (cancel(), cancel())
     }
 
-    /// Starts the task of a run whose first events are stored. The task owns everything; nobody has to wait for it.
+    /// Starts the task of a run whose first events are stored, since `started`. The task owns everything; nobody has to wait for it.
     pub(crate) async fn host(
         &self,
         run: Run,
         door: Arc<Door>,
         (cancel, shutdown): (Cancel, Cancel),
-        lock: LiveLock,
+        lock: Lock,
+        started: Timestamp,
     ) -> Result<(), RunsError> {
+        door.fence(started);
         let id = door.publisher().run().clone();
         let (alive, over) = watch::channel(());
         let hosted = Hosted { cancel: cancel.clone(), shutdown: shutdown.clone(), door: Arc::clone(&door), over };
-        if !self.inner.hosted.add(id.clone(), hosted) {
+        if !self.inner.hosted.add(id.clone(), hosted.clone()) {
             // Driven all the same, with the shutdown made: it writes its own end and is resumable.
             shutdown.cancel();
+        }
+        if lock.is_lost() {
+            // Before it was added, when nobody could find it here.
+            hosted.lose();
         }
         self.attach_spool(door.publisher().thread(), &id).await;
         let service = self.clone();
@@ -46,7 +52,7 @@ impl Service {
             if let Err(error) = door.publisher().flush().await {
                 tracing::error!(run = %id, %error, "the end of the run could not be stored");
             }
-            drop(lock);
+            lock.release().await;
             service.inner.hosted.remove(&id);
             drop(alive);
         });

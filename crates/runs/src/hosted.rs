@@ -24,6 +24,14 @@ pub(crate) struct Hosted {
     pub(crate) over: watch::Receiver<()>,
 }
 
+impl Hosted {
+    /// Ends it at once and without a word in its log: others go on with it, or have ended it.
+    pub(crate) fn lose(&self) {
+        self.door.shut();
+        self.shutdown.kill();
+    }
+}
+
 /// All of them. A clone is the same set.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostedRuns {
@@ -58,6 +66,18 @@ impl HostedRuns {
 
     pub(crate) fn get(&self, run: &RunId) -> Option<Hosted> {
         self.state().runs.get(run).cloned()
+    }
+
+    /// Ends runs that are not ours any more, at once and without a word in their logs.
+    pub(crate) fn lose(&self, runs: &[RunId]) {
+        for hosted in runs.iter().filter_map(|run| self.get(run)) {
+            hosted.lose();
+        }
+    }
+
+    /// Hosted runs.
+    pub(crate) fn count(&self) -> usize {
+        self.state().runs.len()
     }
 
     /// Takes in no more, and gives back all.

@@ -13,6 +13,11 @@ pub(crate) fn part_of(run: &RunId) -> String {
     format!("{run}:{}", Uuid::new_v4().simple())
 }
 
+/// A name that nobody else has.
+pub(crate) fn unique() -> String {
+    Uuid::new_v4().simple().to_string()
+}
+
 /// The run that a checkpoint or an approval belongs to.
 pub(crate) fn run_of(part: &str) -> Option<RunId> {
     RunId::new(part.rsplit_once(':')?.0).ok()

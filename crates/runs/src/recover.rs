@@ -3,7 +3,7 @@
 use taffrail_mcp_core::{Event, Reason, RunFold, RunStatus};
 use taffrail_relay::{ListRuns, RelayError};
 
-use crate::{RunsError, Service, external};
+use crate::{RunsError, Service, external, hosts::HostsError};
 
 /// What a recovery found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,9 +45,23 @@ impl Service {
         if fold.status != RunStatus::Running || self.inner.hosted.get(&fold.run).is_some() {
             return Ok(fold);
         }
-        let look = self.inner.live.look(&fold.run).map_err(|error| self.cannot_lock(error))?;
-        let Some(look) = look else { return Ok(fold) };
-        // Read again while nobody can begin to host it: the host may have ended it in good order just now.
+        let look = match self.inner.living.look(&fold.run).await {
+            Ok(Some(look)) => look,
+            Ok(None) => return Ok(fold),
+            Err(HostsError::Store(error)) if error.is_transient() => {
+                tracing::debug!(run = %fold.run, %error, "cannot look for the host of a run");
+                return Ok(fold);
+            }
+            Err(error) => return Err(self.cannot_lock(error)),
+        };
+        let settled = self.settled_unhosted(fold).await;
+        look.done().await;
+        settled
+    }
+
+    /// The same while nobody hosts the run, or can begin to.
+    async fn settled_unhosted(&self, fold: RunFold) -> Result<RunFold, RunsError> {
+        // Read again: the host may have ended it in good order just now.
         let Some(fold) = self.inner.relay.run(&fold.run).await? else { return Ok(fold) };
         if fold.status != RunStatus::Running {
             return Ok(fold);
@@ -57,9 +71,7 @@ impl Service {
             false => (RunStatus::Interrupted, Reason::PROCESS_GONE),
         };
         let end = external::ended(&fold, status, error, "the process that ran it ended without ending it");
-        let ended = self.conclude(fold, end).await;
-        drop(look);
-        ended
+        self.conclude(fold, end).await
     }
 
     /// Writes the end of a run that cannot write it itself, unless it has a record that this is not about.

@@ -11,7 +11,7 @@ use taffrail_mcp_core::{
 use taffrail_relay::{Claim, Filter, PageQuery, RelayError};
 use tokio::time::Instant;
 
-use crate::{RunsError, Service, door::Door, ids, live::LiveLock, start::id_source};
+use crate::{RunsError, Service, door::Door, hosts::Lock, ids, start::id_source};
 
 /// How long the last host of a run may take to let go of it: far more than it needs.
 const LET_GO: Duration = Duration::from_secs(5);
@@ -95,7 +95,7 @@ impl Service {
             }
             committed => committed?,
         };
-        self.host(ready, door, cancels, lock).await?;
+        self.host(ready, door, cancels, lock, fold.resumed_at).await?;
         Ok(Resumed { run, after: Seq(fold.last.0.saturating_sub(opening)) })
     }
 
@@ -103,7 +103,7 @@ impl Service {
     ///
     /// A host lets go of it a moment after the record that says so; or it is one that goes on with it just now, in
     /// which case the checkpoint is used up.
-    async fn lock_at_rest(&self, stored: &Stored) -> Result<LiveLock, RunsError> {
+    async fn lock_at_rest(&self, stored: &Stored) -> Result<Lock, RunsError> {
         let run = &stored.fold.run;
         let deadline = Instant::now() + LET_GO;
         loop {

@@ -7,7 +7,7 @@ use taffrail_mcp_core::{Level, Note, RunFold, RunId, Snapshot};
 use taffrail_relay::{ListRuns, Relay};
 use taffrail_spool::{Spools, What};
 
-use crate::{Config, RunsError, clock, hosted::HostedRuns, ingest::Ingests, live::LiveRuns, next};
+use crate::{Config, RunsError, clock, hosted::HostedRuns, hosts::Living, ingest::Ingests, next};
 
 /// How long a store that fails is waited for at the end.
 const STORE_TIME: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ pub(crate) struct Inner {
     pub(crate) config: Config,
     pub(crate) library: Library,
     pub(crate) engine: Engine,
-    pub(crate) live: LiveRuns,
+    pub(crate) living: Living,
     pub(crate) hosted: HostedRuns,
     pub(crate) ingests: Ingests,
     pub(crate) spools: Spools,
@@ -37,13 +37,9 @@ impl Service {
     ///
     /// [`RunsError::Folder`] when the data directory cannot be used.
     pub fn open(relay: Relay, config: Config) -> Result<Self, RunsError> {
-        let folder = config.layout.live();
-        let live = LiveRuns::open(folder.clone()).map_err(|source| RunsError::Folder {
-            action: "use the folder",
-            path: folder,
-            source: Arc::new(source),
-        })?;
         let hosted = HostedRuns::default();
+        let lost = hosted.clone();
+        let living = Living::open(&config, move |runs| lost.lose(runs))?;
         let noted = hosted.clone();
         let spools = Spools::new(config.layout.spool(), config.spool_limits).on_notice(move |notice| {
             let level = if matches!(notice.what, What::Paused { .. }) { Level::Warning } else { Level::Info };
@@ -52,7 +48,7 @@ impl Service {
         let library = Library::new(&config.playbooks);
         let engine = Engine::new(library.clone());
         let ingests = Ingests::default();
-        Ok(Self { inner: Arc::new(Inner { relay, config, library, engine, live, hosted, ingests, spools }) })
+        Ok(Self { inner: Arc::new(Inner { relay, config, library, engine, living, hosted, ingests, spools }) })
     }
 
     /// The relay below.
@@ -135,6 +131,7 @@ impl Service {
                 // Resolves with an error when the sender is gone, which is what is waited for.
                 while run.over.changed().await.is_ok() {}
             }
+            self.inner.living.leave().await;
             self.inner.relay.close().await;
         };
         tokio::select! {

@@ -1,6 +1,6 @@
 //! Starting a run.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -14,8 +14,8 @@ use taffrail_relay::{Claim, RelayError};
 use crate::{
     RunsError, Service,
     door::Door,
+    hosts::{Held, HostsError, Lock},
     ids,
-    live::{Held, LiveLock},
 };
 
 /// What a run does.
@@ -146,24 +146,30 @@ impl Service {
             (Err(RelayError::Claimed { value }), Some(key)) => return self.earlier(&value, key).await,
             (committed, _) => committed?,
         };
-        self.host(ready, door, cancels, lock).await?;
+        self.host(ready, door, cancels, lock, fold.resumed_at).await?;
         Ok(Started::of(fold, false))
     }
 
     /// Locks a run in order to host it; `None` when it is hosted.
-    pub(crate) async fn lock(&self, run: &RunId) -> Result<Option<LiveLock>, RunsError> {
+    pub(crate) async fn lock(&self, run: &RunId) -> Result<Option<Lock>, RunsError> {
         loop {
-            match self.inner.live.lock(run).map_err(|error| self.cannot_lock(error))? {
+            match self.inner.living.lock(run).await.map_err(|error| self.cannot_lock(error))? {
                 Held::Free(lock) => return Ok(Some(lock)),
                 Held::ByHost => return Ok(None),
                 // Who looks has it for the time of two accesses to the store.
-                Held::ByLookers => tokio::time::sleep(Duration::from_millis(1)).await,
+                Held::ByLookers => tokio::time::sleep(self.inner.living.look_time()).await,
             }
         }
     }
 
-    pub(crate) fn cannot_lock(&self, source: std::io::Error) -> RunsError {
-        RunsError::Folder { action: "lock a run in", path: self.inner.config.layout.live(), source: Arc::new(source) }
+    pub(crate) fn cannot_lock(&self, error: HostsError) -> RunsError {
+        match error {
+            HostsError::Store(error) => error.into(),
+            HostsError::Io(source) => {
+                let (path, source) = (self.inner.config.layout.live(), Arc::new(source));
+                RunsError::Folder { action: "lock a run in", path, source }
+            }
+        }
     }
 
     /// The run that an idempotency key started before.

@@ -251,7 +251,7 @@ async fn its_producer_is_told_of_a_cancel_and_ends_it() {
 /// In simulated time.
 #[tokio::test(start_paused = true)]
 async fn a_cancel_does_not_wait_for_a_producer_for_ever() {
-    let [_, ground] = Ground::each(&[]);
+    let ground = Ground::memory(&[]);
     let service = ground.service();
     let run = started(&service).await;
     let from = tokio::time::Instant::now();

@@ -5,8 +5,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 use serde_json::{Map, Value};
 use taffrail_mcp_core::{Record, RunFold, RunId, RunStatus, Start as From};
 use taffrail_relay::{MemoryStore, Relay, Store};
-use taffrail_runs::{Approve, Config, Layout, LogQuery, Resume, RunsError, Service, Start, Until, Work};
+use taffrail_runs::{Approve, Config, Hosts, Layout, LogQuery, Resume, RunsError, Service, Start, Until, Work};
 use taffrail_store_sqlite::SqliteStore;
+use taffrail_testutils::leases::MemoryLeases;
 use tempfile::TempDir;
 
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -15,6 +16,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) struct Ground {
     pub(crate) dir: TempDir,
     memory: Option<MemoryStore>,
+    pub(crate) leases: Option<MemoryLeases>,
 }
 
 impl Ground {
@@ -26,13 +28,22 @@ impl Ground {
             let name = source.lines().find_map(|line| line.strip_prefix("playbook: ")).unwrap();
             std::fs::write(dir.path().join(format!("playbooks/{name}.yaml")), source).unwrap();
         }
-        Self { dir, memory: None }
+        Self { dir, memory: None, leases: None }
+    }
+
+    /// In memory.
+    pub(crate) fn memory(playbooks: &[&str]) -> Self {
+        Self { memory: Some(MemoryStore::new()), ..Self::sqlite(playbooks) }
+    }
+
+    /// As several machines share a store: each service is a process on another one.
+    pub(crate) fn machines(playbooks: &[&str]) -> Self {
+        Self { leases: Some(MemoryLeases::new()), ..Self::memory(playbooks) }
     }
 
     /// One of each kind.
-    pub(crate) fn each(playbooks: &[&str]) -> [Self; 2] {
-        let memory = Self { memory: Some(MemoryStore::new()), ..Self::sqlite(playbooks) };
-        [Self::sqlite(playbooks), memory]
+    pub(crate) fn each(playbooks: &[&str]) -> [Self; 3] {
+        [Self::sqlite(playbooks), Self::memory(playbooks), Self::machines(playbooks)]
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -63,6 +74,9 @@ impl Ground {
         let relay = Relay::start(store, Default::default()).unwrap();
         let mut config = Config::new(self.layout(), self.path().join("playbooks"), self.path().to_owned());
         config.grace = Duration::from_millis(500);
+        if let Some(leases) = &self.leases {
+            config.hosts = Hosts::Leases(Arc::new(leases.clone()));
+        }
         configure(&mut config);
         Service::open(relay, config).unwrap()
     }

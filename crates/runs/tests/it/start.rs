@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use taffrail_mcp_core::{RunId, RunStatus, Seq};
+use taffrail_relay::Leases as _;
 use taffrail_runs::{RunsError, Start, Until};
 
 use crate::ground::{Ground, SOON, begin, check, output, playbook, records, wait};
@@ -38,8 +39,13 @@ async fn a_run_is_started_waited_for_and_read() {
         records(&service, &run).await.iter().for_each(|record| record.encode(&mut bytes));
         assert_eq!(lines, String::from_utf8(bytes).unwrap().lines().collect::<Vec<_>>());
         // Nothing says that it has a host.
-        assert_eq!(std::fs::read_dir(ground.layout().live()).unwrap().count(), 0);
+        let locks = std::fs::read_dir(ground.layout().live()).map_or(0, Iterator::count);
+        assert_eq!(locks, 0);
         service.close().await;
+        if let Some(leases) = &ground.leases {
+            assert_eq!(leases.holder(format!("run:{run}")).await.unwrap(), None);
+            assert_eq!(leases.holders().await.unwrap(), []);
+        }
     }
 }
 

@@ -15,6 +15,8 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use taffrail_mcp_core::RunId;
 
+use super::{Held, Lock};
+
 /// The folder of lock files.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveRuns {
@@ -53,17 +55,6 @@ impl Drop for Look {
     }
 }
 
-/// What came of locking a run.
-#[derive(Debug)]
-pub(crate) enum Held {
-    /// It is ours.
-    Free(LiveLock),
-    /// Another process, or another part of this one, hosts it.
-    ByHost,
-    /// Somebody just looks whether it has a host.
-    ByLookers,
-}
-
 impl LiveRuns {
     /// Opens the folder, making it when it is not there.
     pub(crate) fn open(folder: PathBuf) -> io::Result<Self> {
@@ -78,7 +69,7 @@ impl LiveRuns {
             let file = open(&path)?;
             if try_lock(&file, FlockOperation::NonBlockingLockExclusive)? {
                 if is_at(&file, &path)? {
-                    return Ok(Held::Free(LiveLock { path, _file: file }));
+                    return Ok(Held::Free(Lock::File(LiveLock { path, _file: file })));
                 }
             } else if !try_lock(&file, FlockOperation::NonBlockingLockShared)? {
                 return Ok(Held::ByHost);
@@ -134,7 +125,7 @@ mod tests {
     use super::*;
 
     fn free(held: Held) -> LiveLock {
-        let Held::Free(lock) = held else { panic!("{held:?}") };
+        let Held::Free(Lock::File(lock)) = held else { panic!("{held:?}") };
         lock
     }
 

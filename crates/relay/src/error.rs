@@ -41,7 +41,9 @@ pub enum StoreError {
         known: u32,
     },
     /// What a database holds cannot have been written by this program.
-    #[error("{place} holds what this program did not write ({detail}): nothing was changed; restore a backup, or use another schema")]
+    #[error(
+        "{place} holds what this program did not write ({detail}): nothing was changed; restore a backup, or use another schema"
+    )]
     Damaged {
         /// The database.
         place: String,
@@ -49,7 +51,9 @@ pub enum StoreError {
         detail: String,
     },
     /// A newer program made what a database holds.
-    #[error("{place} was made by a newer version (its format is {found}, this program knows up to {known}): use that version, or another schema")]
+    #[error(
+        "{place} was made by a newer version (its format is {found}, this program knows up to {known}): use that version, or another schema"
+    )]
     NewerSchema {
         /// The schema and its database.
         place: String,

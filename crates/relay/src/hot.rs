@@ -12,6 +12,7 @@ use crate::{
     Config, Numbered, RelayError, StoreError,
     ring::Ring,
     sequencer::{Answer, Answered, Handover, Numbering, Pending},
+    writer::Taken,
 };
 
 /// Takes a lock whose holders never leave half a change behind, so that a panic elsewhere cannot spread.
@@ -205,6 +206,10 @@ pub(crate) struct Queue {
     pub(crate) wake: Notify,
     /// Why nothing is being written; `None` while all is well.
     pub(crate) health: watch::Sender<Option<StoreError>>,
+    /// Whoever has it writes.
+    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
+    /// What somebody had begun to write when its runtime ended.
+    pub(crate) left: Mutex<Vec<Taken>>,
 }
 
 #[derive(Debug, Default)]
@@ -215,7 +220,17 @@ struct QueueState {
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        Self { state: Mutex::default(), wake: Notify::new(), health: watch::Sender::new(None) }
+        let (turn, left) = (Arc::default(), Mutex::default());
+        Self { state: Mutex::default(), wake: Notify::new(), health: watch::Sender::new(None), turn, left }
+    }
+
+    /// As [`Queue::push`], for somebody who may write it at once.
+    pub(crate) fn push_quietly(&self, hot: Arc<Hot>) {
+        lock(&self.state).hot.push_back(hot);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.state).hot.is_empty()
     }
 
     /// Tells the writer that a thread has something pending.
@@ -237,7 +252,7 @@ impl Queue {
     /// Nothing is waiting and nothing will.
     pub(crate) fn finished(&self) -> bool {
         let state = lock(&self.state);
-        state.closing && state.hot.is_empty()
+        state.closing && state.hot.is_empty() && lock(&self.left).is_empty()
     }
 }
 

@@ -1,14 +1,19 @@
 //! The way into a log.
 
-use std::{num::NonZeroU64, sync::Arc};
+use std::{
+    fmt,
+    num::NonZeroU64,
+    sync::{Arc, Weak},
+};
 
 use taffrail_mcp_core::{BoxFuture, Event, EventBatch, EventSink, ProducerId, RunId, Seq, ThreadId, Timestamp};
 use tokio::sync::watch;
 
 use crate::{
-    RelayError, StoreError, clock,
+    Config, RelayError, Store, StoreError, clock,
     hot::{Hot, Queue},
     sequencer::Handover,
+    writer::write_at_once,
 };
 
 /// Writes the events of one run into its thread's log. A clone writes to the same run.
@@ -21,6 +26,18 @@ pub struct Publisher {
     fence: Option<Timestamp>,
     hot: Arc<Hot>,
     queue: Arc<Queue>,
+    /// Where who waits for an arrival writes it.
+    store: (WeakStore, Config),
+}
+
+/// A store that is kept by others.
+#[derive(Clone)]
+struct WeakStore(Weak<dyn Store>);
+
+impl fmt::Debug for WeakStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Store")
+    }
 }
 
 /// A point in what was accepted into a thread: everything before it can be waited for.
@@ -60,8 +77,13 @@ pub struct Receipt {
 }
 
 impl Publisher {
-    pub(crate) fn new(run: RunId, hot: Arc<Hot>, queue: Arc<Queue>) -> Self {
-        Self { run, fence: None, hot, queue }
+    pub(crate) fn new(
+        run: RunId,
+        hot: Arc<Hot>,
+        queue: Arc<Queue>,
+        (store, config): (Weak<dyn Store>, Config),
+    ) -> Self {
+        Self { run, fence: None, hot, queue, store: (WeakStore(store), config) }
     }
 
     /// Writes only while the run goes on as it was started, or resumed, at this time ([`taffrail_mcp_core::RunFold`],
@@ -141,7 +163,8 @@ impl Publisher {
             }
         };
         if wake {
-            self.queue.push(Arc::clone(&self.hot));
+            let (WeakStore(store), config) = &self.store;
+            write_at_once(store, &self.queue, *config, Arc::clone(&self.hot));
         }
         tokio::pin!(answer);
         loop {

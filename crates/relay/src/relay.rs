@@ -124,7 +124,8 @@ impl Relay {
     /// [`RelayError::Store`] when the store cannot be read.
     pub async fn publisher(&self, thread: &ThreadId, run: &RunId) -> Result<Publisher, RelayError> {
         let hot = self.hot(thread).await?;
-        Ok(Publisher::new(run.clone(), hot, Arc::clone(&self.inner.queue)))
+        let store = (Arc::downgrade(self.store()), self.inner.config);
+        Ok(Publisher::new(run.clone(), hot, Arc::clone(&self.inner.queue), store))
     }
 
     /// Appends a few events of a run at once, durable on return; with a claim, only if that is not taken yet.

@@ -1,24 +1,36 @@
 //! The one writer of a relay: takes what is pending, stores it in groups, then wakes readers.
 //!
+//! It is a thread, so that no busy runtime keeps events from being stored. While that has nothing to do, who waits for an
+//! arrival writes it at once, in its own runtime ([`write_at_once`]): two changes of threads cost more than a commit
+//! to memory. Whoever has the [`Queue::turn`] is the writer.
+//!
 //! Failure policy: while the store fails in a way that may pass, the group is kept and tried again for ever, with
 //! pauses up to [`Config::retry_max`]; `send` waits meanwhile, `emit` is accepted up to its cap. A failure that cannot
 //! pass (a damaged or newer store) ends the writer: what is pending stays unwritten and [`crate::Relay::health`] says
 //! why.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use taffrail_mcp_core::{EventBatch, Note, Seq};
+use tokio::{runtime::Handle, sync::OwnedMutexGuard};
 
 use crate::{
     Append, Appended, Block, Config, ReadBlocks, Store, StoreError, clock,
-    hot::{Hot, Queue, changed_folds},
+    hot::{Hot, Queue, changed_folds, lock},
     sequencer::{Answered, Handover, Pending, compose},
 };
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
+/// Groups that are written at once before the thread goes on with what is pending.
+const AT_ONCE: usize = 4;
+
 /// What the writer took of one thread, until it is durable.
-struct Taken {
+#[derive(Debug)]
+pub(crate) struct Taken {
     hot: Arc<Hot>,
     pending: Pending,
     /// Composed after this position.
@@ -28,6 +40,8 @@ struct Taken {
     answers: Vec<Answered>,
     /// Events of those whose runs go on without them.
     fenced: u64,
+    /// Somebody may have stored these very blocks and not have heard so.
+    tried: bool,
 }
 
 /// Tells those who wait that nothing more is written, also when the writer panics.
@@ -48,21 +62,75 @@ impl Drop for End<'_> {
 /// Runs until the queue is closed and empty.
 pub(crate) async fn write(store: Arc<dyn Store>, queue: Arc<Queue>, config: Config) {
     let _end = End(&queue);
-    while !queue.finished() {
-        let mut group = take_group(&queue, &config);
+    loop {
+        let turn = queue.turn.lock().await;
+        let mut group = std::mem::take(&mut *lock(&queue.left));
         if group.is_empty() {
+            group = take_group(&queue, &config);
+        }
+        if group.is_empty() {
+            drop(turn);
+            if queue.finished() {
+                return;
+            }
             queue.wake.notified().await;
             continue;
         }
         while !group.is_empty() {
-            match store_group(&*store, &queue, &config, group).await {
-                Ok(conflicted) => group = conflicted,
-                Err(error) => {
-                    tracing::error!(%error, "the store has failed for good; nothing more is written");
-                    queue.health.send_replace(Some(error));
+            if let Err(error) = store_group(&*store, &queue, &config, &mut group).await {
+                tracing::error!(%error, "the store has failed for good; nothing more is written");
+                queue.health.send_replace(Some(error));
+                return;
+            }
+        }
+    }
+}
+
+/// Writes what is pending of a thread, and whatever else is, in a task of the caller's runtime, unless somebody writes just
+/// now: then the writer's thread is told.
+pub(crate) fn write_at_once(store: &Weak<dyn Store>, queue: &Arc<Queue>, config: Config, hot: Arc<Hot>) {
+    let (Some(store), Ok(runtime)) = (store.upgrade(), Handle::try_current()) else { return queue.push(hot) };
+    let Ok(turn) = Arc::clone(&queue.turn).try_lock_owned() else { return queue.push(hot) };
+    if !lock(&queue.left).is_empty() {
+        return queue.push(hot);
+    }
+    queue.push_quietly(hot);
+    let mut written = AtOnce { queue: Arc::clone(queue), group: Vec::new(), turn: Some(turn) };
+    runtime.spawn(async move {
+        for _ in 0..AT_ONCE {
+            written.group = take_group(&written.queue, &config);
+            while !written.group.is_empty() {
+                let AtOnce { queue, group, .. } = &mut written;
+                if store_group(&*store, queue, &config, group).await.is_err() {
+                    // The thread tries what is left, and tells of the error.
                     return;
                 }
             }
+            if written.queue.is_empty() {
+                return;
+            }
+        }
+    });
+}
+
+/// A turn of somebody who is not the writer's thread. Dropped with a group that is not stored, it leaves that to the thread.
+struct AtOnce {
+    queue: Arc<Queue>,
+    group: Vec<Taken>,
+    turn: Option<OwnedMutexGuard<()>>,
+}
+
+impl Drop for AtOnce {
+    fn drop(&mut self) {
+        let left = !self.group.is_empty();
+        if left {
+            self.group.iter_mut().for_each(|taken| taken.tried = true);
+            lock(&self.queue.left).append(&mut self.group);
+        }
+        self.turn = None;
+        // Looked at without the turn: who came meanwhile and did not get it has told the thread.
+        if left || !self.queue.is_empty() {
+            self.queue.wake.notify_one();
         }
     }
 }
@@ -86,27 +154,28 @@ fn take_group(queue: &Queue, config: &Config) -> Vec<Taken> {
             later.push(Arc::clone(&hot));
         }
         let (expected, blocks, answers) = (Seq::START, Vec::new(), Vec::new());
-        group.push(Taken { hot, pending, expected, blocks, answers, fenced: 0 });
+        group.push(Taken { hot, pending, expected, blocks, answers, fenced: 0, tried: false });
     }
     later.into_iter().for_each(|hot| queue.push(hot));
     group
 }
 
-/// Stores a group; gives back what another writer was faster at, numbering moved on.
+/// Stores a group. What stays in it is what another writer was faster at, numbering moved on.
+///
+/// Dropped, or failed, it leaves what is not known to be stored in the group.
 async fn store_group(
     store: &dyn Store,
     queue: &Queue,
     config: &Config,
-    mut group: Vec<Taken>,
-) -> Result<Vec<Taken>, StoreError> {
-    for taken in &mut group {
+    group: &mut Vec<Taken>,
+) -> Result<(), StoreError> {
+    for taken in group.iter_mut().filter(|taken| !taken.tried || taken.blocks.is_empty()) {
         number(store, queue, config, taken).await?;
     }
     // An arrival of which everything was known leaves nothing to store.
-    let (group, nothing): (Vec<_>, Vec<_>) = group.into_iter().partition(|taken| !taken.blocks.is_empty());
-    nothing.into_iter().for_each(finish);
+    group.extract_if(.., |taken| taken.blocks.is_empty()).for_each(finish);
     if group.is_empty() {
-        return Ok(group);
+        return Ok(());
     }
     let appends: Vec<Append> = group
         .iter()
@@ -123,14 +192,22 @@ async fn store_group(
         store.append(appends.clone())
     })
     .await?;
-    let mut conflicted = Vec::new();
-    for (taken, answer) in group.into_iter().zip(answers) {
-        match answer {
-            Appended::Conflict { head } if attempts == 1 || !is_stored(store, queue, config, &taken).await? => {
+    let mut conflicts = Vec::with_capacity(group.len());
+    for (taken, answer) in group.iter().zip(answers) {
+        let first = attempts == 1 && !taken.tried;
+        conflicts.push(match answer {
+            Appended::Conflict { head } if first || !is_stored(store, queue, config, taken).await? => Some(head),
+            _ => None,
+        });
+    }
+    for (mut taken, conflict) in std::mem::take(group).into_iter().zip(conflicts) {
+        match conflict {
+            Some(head) => {
                 catch_up(&taken.hot, head);
-                conflicted.push(taken);
+                taken.tried = false;
+                group.push(taken);
             }
-            _ => {
+            None => {
                 if attempts > 1 {
                     note_retries(queue, &taken, attempts);
                 }
@@ -138,7 +215,7 @@ async fn store_group(
             }
         }
     }
-    Ok(conflicted)
+    Ok(())
 }
 
 /// Shows readers what is durable, and tells those who wait.

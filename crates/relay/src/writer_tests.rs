@@ -9,8 +9,14 @@ use crate::{MemoryStore, Publisher};
 
 fn hot(queue: &Arc<Queue>) -> (Arc<Hot>, Publisher) {
     let hot = Arc::new(Hot::new(ThreadId::new("t").unwrap(), Config::default(), Seq::START));
-    let publisher = Publisher::new(RunId::new("r").unwrap(), Arc::clone(&hot), Arc::clone(queue));
+    let publisher = publisher("r", &hot, queue);
     (hot, publisher)
+}
+
+fn publisher(run: &str, hot: &Arc<Hot>, queue: &Arc<Queue>) -> Publisher {
+    // Its store is gone, so that it writes nothing itself.
+    let store: Weak<dyn Store> = Weak::<MemoryStore>::new();
+    Publisher::new(RunId::new(run).unwrap(), Arc::clone(hot), Arc::clone(queue), (store, Config::default()))
 }
 
 #[test]
@@ -47,7 +53,7 @@ async fn runs_that_rest_are_not_kept() {
     let (hot, _publisher) = hot(&queue);
     for i in 0..10 {
         let run = RunId::new(format!("r{i}")).unwrap();
-        let publisher = Publisher::new(run.clone(), Arc::clone(&hot), Arc::clone(&queue));
+        let publisher = publisher(run.as_str(), &hot, &queue);
         let machine = "m".to_owned();
         publisher.emit(
             RunStart { machine: machine.clone(), depth: 0, entry: "s".into(), resumed: false, external: false }.into(),
@@ -68,6 +74,37 @@ async fn runs_that_rest_are_not_kept() {
 }
 
 async fn write_all(store: &MemoryStore, queue: &Queue) {
-    let group = take_group(queue, &Config::default());
-    assert!(store_group(store, queue, &Config::default(), group).await.unwrap().is_empty());
+    let mut group = take_group(queue, &Config::default());
+    store_group(store, queue, &Config::default(), &mut group).await.unwrap();
+    assert!(group.is_empty());
+}
+
+/// A runtime that ends while somebody writes in it leaves that to the thread, which finds out whether it was stored.
+#[test]
+fn what_was_begun_is_written_once_when_its_runtime_ends() {
+    for stored in [false, true] {
+        let store = MemoryStore::new();
+        let queue = Arc::new(Queue::new());
+        let (hot, publisher) = hot(&queue);
+        publisher.emit(Note::info("x").into());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let turn = Arc::clone(&queue.turn).try_lock_owned().unwrap();
+            let group = take_group(&queue, &Config::default());
+            let mut begun = AtOnce { queue: Arc::clone(&queue), group, turn: Some(turn) };
+            let taken = begun.group.first_mut().unwrap();
+            number(&store, &queue, &Config::default(), taken).await.unwrap();
+            if stored {
+                let runs = changed_folds(&taken.hot.numbering(), taken.pending.runs());
+                let (thread, expected, blocks) = (taken.hot.thread.clone(), taken.expected, taken.blocks.clone());
+                store.append(vec![Append { thread, expected, blocks, runs, claim: None }]).await.unwrap();
+            }
+            drop(begun);
+            publisher.emit(Note::info("y").into());
+            queue.close();
+            write(Arc::new(store.clone()), Arc::clone(&queue), Config::default()).await;
+            assert_eq!(hot.head(), Seq(2), "stored before: {stored}");
+            assert_eq!(store.extent(hot.thread.clone()).await.unwrap().head, Seq(2));
+        });
+    }
 }

@@ -45,7 +45,7 @@ pub(super) async fn approve(
     };
     let service = app.service().clone();
     carried_out(async move { service.approve(request).await }).await?;
-    Ok(json(serde_json::to_vec(&snapshot(&app, &run).await?)))
+    Ok(json(&snapshot(&app, &run).await?))
 }
 
 /// Goes on with a run that rests.
@@ -63,7 +63,7 @@ pub(super) async fn resume(
     let request = Resume { run: Some(run.to_string()), checkpoint, inputs, actor, human: false };
     let service = app.service().clone();
     carried_out(async move { service.resume(request).await }).await?;
-    Ok(json(serde_json::to_vec(&snapshot(&app, &run).await?)))
+    Ok(json(&snapshot(&app, &run).await?))
 }
 
 /// Ends a run; answers when its processes are gone.
@@ -80,5 +80,5 @@ pub(super) async fn cancel(
     let request = Cancel { run: run.clone(), reason, actor: principal.actor().to_owned(), kill };
     let service = app.service().clone();
     carried_out(async move { service.cancel(request).await }).await?;
-    Ok(json(serde_json::to_vec(&snapshot(&app, &run).await?)))
+    Ok(json(&snapshot(&app, &run).await?))
 }

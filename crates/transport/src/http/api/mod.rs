@@ -74,7 +74,12 @@ fn shown(app: &App, mut snapshot: Snapshot) -> Snapshot {
 }
 
 /// An answer in JSON.
-pub(crate) fn json(body: serde_json::Result<Vec<u8>>) -> Response {
+pub(crate) fn json(body: &impl serde::Serialize) -> Response {
+    encoded(serde_json::to_vec(body))
+}
+
+/// An answer whose JSON was made, or not.
+fn encoded(body: serde_json::Result<Vec<u8>>) -> Response {
     match body {
         Ok(bytes) => json_bytes(bytes),
         Err(error) => {

@@ -34,7 +34,7 @@ pub(super) async fn list(State(app): State<App>, uri: Uri, _: TakesJson) -> Resu
     runs.truncate(limit);
     let before = runs.last().filter(|_| more).map(|last| last.run.clone());
     let runs = runs.into_iter().map(|snapshot| shown(&app, snapshot)).collect();
-    Ok(json(serde_json::to_vec(&RunList { runs, before })))
+    Ok(json(&RunList { runs, before }))
 }
 
 fn status(word: &str) -> Result<RunStatus, Problem> {
@@ -64,7 +64,7 @@ pub(super) async fn one(
         return Err(RelayError::CursorAhead { thread: first.thread, after, head: first.head }.into());
     }
     if wait.is_zero() || first.status.ended() {
-        return Ok(json(serde_json::to_vec(&first)));
+        return Ok(json(&first));
     }
     let closing = app.closing();
     tokio::select! {
@@ -72,5 +72,5 @@ pub(super) async fn one(
         () = tokio::time::sleep(wait) => {}
         () = closing.cancelled() => {}
     }
-    Ok(json(serde_json::to_vec(&snapshot(&app, &run).await?)))
+    Ok(json(&snapshot(&app, &run).await?))
 }

@@ -9,7 +9,7 @@ use taffrail_mcp_core::ThreadKind;
 use taffrail_runs::{Start, Work};
 
 use super::{
-    PathId, carried_out, json, snapshot,
+    PathId, carried_out, encoded, snapshot,
     wire::{self, Phase, StartBody},
 };
 use crate::http::{
@@ -50,7 +50,7 @@ pub(super) async fn start(
     }
     let status_url = paths::of_run(&started.run);
     let snapshot = snapshot(&app, &started.run).await?;
-    let mut response = json(wire::accepted(&snapshot, &status_url));
+    let mut response = encoded(wire::accepted(&snapshot, &status_url));
     *response.status_mut() = StatusCode::ACCEPTED;
     if let Ok(location) = HeaderValue::from_str(&status_url) {
         response.headers_mut().insert(header::LOCATION, location);

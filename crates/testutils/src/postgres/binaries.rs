@@ -2,13 +2,12 @@
 
 use std::{
     fs,
-    os::unix::{
-        fs::{MetadataExt, chown},
-        process::CommandExt,
-    },
+    os::unix::{fs::chown, process::CommandExt},
     path::{Path, PathBuf},
     process::Command,
 };
+
+use crate::debian;
 
 /// Where Debian puts the programs of each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
@@ -24,11 +23,9 @@ pub(super) struct Binaries {
 
 impl Binaries {
     pub(super) fn find() -> Self {
-        let folder = look().unwrap_or_else(|| {
-            install();
-            look().expect("Debian's package `postgresql` is installed and has no `initdb`")
-        });
-        let user = is_root().then(|| user("postgres").or_else(|| user("nobody")).expect("a user that is not root"));
+        let folder = debian::find("postgresql", "PostgreSQL", look);
+        let user =
+            debian::is_root().then(|| user("postgres").or_else(|| user("nobody")).expect("a user that is not root"));
         Self { folder, user }
     }
 
@@ -69,24 +66,6 @@ fn look() -> Option<PathBuf> {
         all.sort();
         all.into_iter().rev().map(|(_, bin)| bin).find(|bin| bin.join("initdb").is_file())
     })
-}
-
-/// Installs Debian's package, if that is possible here.
-fn install() {
-    let missing =
-        "PostgreSQL is not here: install it (Debian: `apt-get install postgresql`), or put its programs into PATH";
-    assert!(is_root() && Path::new("/usr/bin/apt-get").exists(), "{missing}");
-    let apt = |args: &[&str]| {
-        let done = Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(args).output();
-        done.is_ok_and(|output| output.status.success())
-    };
-    let package = ["install", "-y", "--no-install-recommends", "postgresql"];
-    assert!(apt(&package) || apt(&["update"]) && apt(&package), "{missing}");
-}
-
-fn is_root() -> bool {
-    // Whoever owns what this process opened last is who it runs as.
-    fs::metadata("/proc/self").map(|meta| meta.uid()).unwrap_or(1) == 0
 }
 
 /// User and group of a name.

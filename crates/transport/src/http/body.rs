@@ -31,6 +31,11 @@ impl<T: DeserializeOwned> FromRequest<App> for Json<T> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<Json<T>, Problem> {
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    // serde would take an array for an object whose names were left out.
+    if first == Some(&b'[') {
+        return Err(Problem::new(Code::BadBody, "the body is a JSON array: send an object"));
+    }
     serde_json::from_slice(bytes).map(Json).map_err(|error| {
         let what = if error.is_data() { "the body is not what is wanted here" } else { "the body is not JSON" };
         Problem::new(Code::BadBody, format!("{what}: {error}"))

@@ -110,6 +110,8 @@ codes! {
     HeadTooLarge = "head-too-large", REQUEST_HEADER_FIELDS_TOO_LARGE, "The request's head is too large";
     /// A mistake of ours.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
+    /// As many connections are open as may be.
+    TooManyConnections = "too-many-connections", SERVICE_UNAVAILABLE, "Too many connections";
     /// As many streams are open as may be.
     TooManyStreams = "too-many-streams", SERVICE_UNAVAILABLE, "Too many streams";
     /// More is waiting to be written than memory should hold.

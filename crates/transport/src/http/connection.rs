@@ -22,6 +22,7 @@ use super::{
     HttpLimits,
     app::App,
     gate::{Ends, Gate},
+    linger::Lingering,
     metrics::Metrics,
 };
 
@@ -42,8 +43,7 @@ pub(super) fn builder(limits: &HttpLimits) -> Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head_time)
-        .max_buf_size(READ_MOST.max(limits.head_bytes))
-        .pipeline_flush(true);
+        .max_buf_size(READ_MOST.max(limits.head_bytes));
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -69,7 +69,7 @@ pub(super) async fn serve(stream: TcpStream, app: &App, gate: &Gate, builder: &B
             async move { Ok::<_, Infallible>(gate.handle(request, ends).await) }
         })
     };
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(Lingering::new(stream)), service));
     // hyper's own limit begins when it knows which HTTP it is; who never says that is not held for ever.
     let served = tokio::select! {
         served = serving.as_mut() => Some(served),

@@ -27,6 +27,7 @@ mod cursor;
 mod gate;
 mod health;
 mod ingest;
+mod linger;
 mod login;
 mod mcp;
 mod measure;

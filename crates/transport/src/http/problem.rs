@@ -33,7 +33,7 @@ impl Problem {
         let mut headers = Vec::new();
         match code {
             Code::Unauthorized => headers.push((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
-            Code::TooManyStreams | Code::Overloaded | Code::Unavailable | Code::Closing => {
+            Code::TooManyConnections | Code::TooManyStreams | Code::Overloaded | Code::Unavailable | Code::Closing => {
                 headers.push((header::RETRY_AFTER, RETRY_AFTER_S.into()));
             }
             _ => {}

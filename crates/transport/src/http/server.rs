@@ -23,8 +23,11 @@ use tokio_util::task::TaskTracker;
 use super::{
     HttpConfig,
     app::App,
+    code::Code,
     connection,
     gate::{Ends, Gate},
+    linger,
+    problem::Problem,
     router,
 };
 
@@ -33,12 +36,6 @@ use super::{
 const BACKLOG: u32 = 4096;
 /// Pause after the system had no descriptor left for another connection.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(50);
-/// What clients get that are too many. Written before anything is read: whatever the client wants, it cannot be had.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
-    content-type: application/problem+json\r\ncontent-length: 158\r\n\r\n\
-    {\"type\":\"urn:taffrail:problem:too-many-connections\",\"title\":\"Too many connections\",\"status\":503,\
-    \"detail\":\"try again in a moment\",\"code\":\"too-many-connections\"}";
-
 /// Why the server cannot serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -172,6 +169,7 @@ impl HttpServer {
         let _cut_when_dropped = cut.clone().drop_guard();
         let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
         let builder = Arc::new(connection::builder(limits));
+        let full: Arc<str> = full(limits.connections).into();
         let tasks = TaskTracker::new();
         let mut shutdown = std::pin::pin!(shutdown);
         loop {
@@ -190,7 +188,7 @@ impl HttpServer {
                 },
             };
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                tasks.spawn(turn_away(stream));
+                tasks.spawn(turn_away(stream, Arc::clone(&full)));
                 continue;
             };
             let local = stream.local_addr().unwrap_or(remote);
@@ -229,14 +227,24 @@ fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// Says that there are too many, and no more.
-async fn turn_away(mut stream: TcpStream) {
-    let told = async {
-        // A client that is gone need not be told.
-        let _ = stream.write_all(FULL).await;
-        let _ = stream.shutdown().await;
-    };
-    let _ = tokio::time::timeout(Duration::from_secs(1), told).await;
+/// What a client gets that is one too many. Whatever it wants cannot be had, so nothing of it is read.
+fn full(most: usize) -> String {
+    let detail = format!("{most} connections are open, as many as this server takes: try again in a moment");
+    let problem = Problem::new(Code::TooManyConnections, detail);
+    // Like every problem, it has only fields that become JSON.
+    let body = serde_json::to_string(&problem).unwrap_or_default();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-type: \
+         application/problem+json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+async fn turn_away(mut stream: TcpStream, told: Arc<str>) {
+    // A new connection has room for it.
+    if stream.write_all(told.as_bytes()).await.is_ok() {
+        linger::drain(stream).await;
+    }
 }
 
 /// An address that a browser on this machine can open.

@@ -96,8 +96,8 @@ async fn a_page_waits_for_a_first_record() {
     let ground = Ground::new();
     let run = ground.start("wait").await;
     let waiting = page(&ground, &run, "?types=cancel-requested&wait_ms=30000");
-    let cancelling = ground.post(&format!("/api/v1/runs/{run}/cancel"), json!({}));
-    let (page, _) = tokio::join!(waiting, cancelling);
+    let cancel = format!("/api/v1/runs/{run}/cancel");
+    let (page, _) = tokio::join!(waiting, ground.post(&cancel, json!({})));
     assert_eq!(page["matched"], 1);
 }
 

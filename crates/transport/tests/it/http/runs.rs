@@ -79,10 +79,8 @@ async fn a_wait_ends_with_a_change_and_not_before() {
     assert_eq!(still["status"], "running");
     assert!(begun.elapsed().as_millis() >= 200, "nothing has changed");
     let path = format!("/api/v1/runs/{run}?after={head}&wait_ms=30000");
-    let (waited, cancelled) = tokio::join!(
-        ground.get(&path),
-        ground.post(&format!("/api/v1/runs/{run}/cancel"), json!({"reason": "enough"})),
-    );
+    let cancel = format!("/api/v1/runs/{run}/cancel");
+    let (waited, cancelled) = tokio::join!(ground.get(&path), ground.post(&cancel, json!({"reason": "enough"})));
     assert!(begun.elapsed() < SOON);
     assert_eq!(cancelled.json()["status"], "cancelled");
     // The end of a state is a change, too: it may be seen before the end of the run.

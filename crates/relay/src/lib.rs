@@ -54,7 +54,7 @@ pub use memory::MemoryStore;
 pub use page::{Page, PageQuery};
 pub use publisher::{Arrival, Mark, Numbered, Publisher, Receipt};
 pub use relay::Relay;
-pub use retention::{Cut, Retention, Swept, sweep};
+pub use retention::{Cut, Retention, Span, Survey, Swept, sweep};
 pub use store::{
     Append, Appended, Block, Claim, Extent, ListRuns, ReadBlocks, ReadWindow, Store, ThreadUsage, Trimmed, Window,
 };

@@ -1,20 +1,61 @@
-//! Which old records go. The plan has no I/O; [`sweep`] carries it out.
+//! Which old records go. What is decided has no I/O; [`sweep`] carries it out.
 
-use std::{collections::BTreeSet, time::Duration};
+mod sweep;
 
-use taffrail_mcp_core::{RunId, RunStatus, Seq, ThreadId, Timestamp};
+use std::{collections::BTreeMap, time::Duration};
 
-use crate::{ListRuns, Relay, RelayError, ThreadUsage, Trimmed};
+use taffrail_mcp_core::{RunFold, RunId, RunStatus, Seq, ThreadId, Timestamp};
 
-/// How much of old logs is kept. Threads with a run that is going on, or that could go on, are never touched.
+pub use sweep::{Swept, sweep};
+
+use crate::{ThreadUsage, Trimmed};
+
+/// How much of old logs is kept.
+///
+/// Records of runs that are going on or wait are never touched, nor is anything behind them in their thread; those of an
+/// interrupted run, which can go on, only when it is older than `max_age`. What goes is the beginning of a thread, at
+/// most up to the first run that stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// Threads that were quiet for longer go. Default: kept.
+    /// Runs whose last record is older go. Default: kept.
     pub max_age: Option<Duration>,
     /// While all threads together take more bytes of disk, the ones that were quiet longest go. Default: no limit.
     pub max_bytes: Option<u64>,
     /// The last records of each thread that stay in any case. Default: none.
     pub keep_records: u64,
+}
+
+/// A run, as far as retention is concerned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The run.
+    pub run: RunId,
+    /// Its first record.
+    pub first: Seq,
+    /// Its last record.
+    pub last: Seq,
+    /// Time of that.
+    pub updated: Timestamp,
+    /// Whether it goes on.
+    pub status: RunStatus,
+}
+
+impl From<&RunFold> for Span {
+    fn from(fold: &RunFold) -> Self {
+        let RunFold { run, first, last, updated_at: updated, status, .. } = fold;
+        Self { run: run.clone(), first: *first, last: *last, updated: *updated, status: *status }
+    }
+}
+
+/// What is in a store.
+#[derive(Debug, Clone, Default)]
+pub struct Survey {
+    /// Its threads, in the order of their last record, oldest first.
+    pub threads: Vec<ThreadUsage>,
+    /// Their runs: at least those that go on, wait, or are interrupted.
+    pub runs: BTreeMap<ThreadId, Vec<Span>>,
+    /// Whether those are all runs. Then old ones are found also in threads that are not quiet.
+    pub complete: bool,
 }
 
 /// One thread to be cut.
@@ -26,116 +67,81 @@ pub struct Cut {
     pub first: Seq,
     /// Records up to this one go.
     pub through: Seq,
-    /// Bytes of all its lines.
+    /// Bytes of the lines that go, about.
     pub bytes: u64,
+    /// Interrupted runs of which records go: they must not go on meanwhile.
+    pub resting: Vec<Span>,
 }
 
 impl Retention {
-    /// Decides, for threads in the order of their last record, oldest first.
-    pub fn plan(&self, threads: &[ThreadUsage], busy: &BTreeSet<ThreadId>, now: Timestamp) -> Vec<Cut> {
+    /// Decides.
+    pub fn plan(&self, survey: &Survey, now: Timestamp) -> Vec<Cut> {
+        let Survey { threads, runs, complete } = survey;
         let mut total: u64 = threads.iter().map(|thread| thread.stored_bytes).sum();
         let mut cuts = Vec::new();
         for usage in threads {
-            let age = Duration::from_micros(now.micros().saturating_sub(usage.updated.micros()));
-            let too_old = self.max_age.is_some_and(|max| age > max);
+            let spans = runs.get(&usage.thread).map(Vec::as_slice).unwrap_or_default();
             let too_much = self.max_bytes.is_some_and(|max| total > max);
-            let through = Seq(usage.extent.head.0.saturating_sub(self.keep_records));
-            if (too_old || too_much) && !busy.contains(&usage.thread) && through >= usage.extent.first {
-                total = total.saturating_sub(usage.stored_bytes);
-                cuts.push(Cut { thread: usage.thread.clone(), first: usage.extent.first, through, bytes: usage.bytes });
+            let mut end = Seq::START;
+            if too_much || self.is_old(usage.updated, now) {
+                end = before(spans.iter().filter(|span| self.is_live(span, now)), usage.extent.head);
+            } else if *complete && self.max_age.is_some() {
+                // The thread goes on; its first runs may be old all the same.
+                let stays = |span: &&Span| self.is_live(span, now) || !self.is_old(span.updated, now);
+                let limit = before(spans.iter().filter(stays), usage.extent.head);
+                end = spans.iter().map(|span| span.last).filter(|last| *last <= limit).max().unwrap_or_default();
             }
+            let through = end.min(Seq(usage.extent.head.0.saturating_sub(self.keep_records)));
+            if through < usage.extent.first {
+                continue;
+            }
+            let part = |bytes| part_of(bytes, usage, through);
+            total = total.saturating_sub(part(usage.stored_bytes));
+            let resting = spans.iter().filter(|span| !span.status.is_final() && span.first <= through);
+            cuts.push(Cut {
+                thread: usage.thread.clone(),
+                first: usage.extent.first,
+                through,
+                bytes: part(usage.bytes),
+                resting: resting.cloned().collect(),
+            });
         }
         cuts
     }
-}
 
-/// What a sweep did.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Swept {
-    /// Threads that were cut.
-    pub threads: u64,
-    /// Runs that left the index, because none of their records is left.
-    pub runs: Vec<RunId>,
-    /// Records, and bytes of their lines, that were removed. A dry run tells the most that can go: a store may remove
-    /// whole blocks only, and of a thread that is cut in part all bytes are told.
-    pub trimmed: Trimmed,
-}
+    fn is_old(&self, updated: Timestamp, now: Timestamp) -> bool {
+        let age = Duration::from_micros(now.micros().saturating_sub(updated.micros()));
+        self.max_age.is_some_and(|max| age > max)
+    }
 
-/// Applies a retention to a relay's store, or with `dry_run` only tells what it would do.
-///
-/// # Errors
-///
-/// When the store cannot be read or written; what was removed before stays removed.
-pub async fn sweep(relay: &Relay, retention: &Retention, dry_run: bool) -> Result<Swept, RelayError> {
-    let going_on = vec![RunStatus::Running, RunStatus::Suspended, RunStatus::Interrupted];
-    let busy: BTreeSet<ThreadId> = all_runs(relay, ListRuns { status: going_on, ..ListRuns::default() }).await?;
-    let threads = relay.store().threads().await?;
-    let mut swept = Swept::default();
-    for cut in retention.plan(&threads, &busy, crate::clock::now()) {
-        swept.threads += 1;
-        let of_thread = ListRuns { thread: Some(cut.thread.clone()), limit: usize::MAX, ..ListRuns::default() };
-        let runs = relay.runs(of_thread).await?;
-        if dry_run {
-            swept.trimmed.bytes += cut.bytes;
-            swept.trimmed.records += cut.through.0.saturating_sub(cut.first.0) + 1;
-            swept.runs.extend(runs.into_iter().filter(|fold| fold.last <= cut.through).map(|fold| fold.run));
-            continue;
-        }
-        let trimmed = relay.store().trim(cut.thread.clone(), cut.through).await?;
-        swept.trimmed.records += trimmed.records;
-        swept.trimmed.bytes += trimmed.bytes;
-        let first = relay.extent(&cut.thread).await?.first;
-        for fold in runs.into_iter().filter(|fold| fold.last < first) {
-            // Looked at again: it may have written since it was listed.
-            if relay.run(&fold.run).await?.is_some_and(|now| now.last >= first) {
-                continue;
-            }
-            relay.store().forget(fold.run.clone()).await?;
-            swept.runs.push(fold.run);
+    fn is_live(&self, span: &Span, now: Timestamp) -> bool {
+        match span.status {
+            RunStatus::Running | RunStatus::Suspended => true,
+            RunStatus::Interrupted => !self.is_old(span.updated, now),
+            RunStatus::Done | RunStatus::Halt | RunStatus::Cancelled => false,
         }
     }
-    Ok(swept)
 }
 
-async fn all_runs(relay: &Relay, query: ListRuns) -> Result<BTreeSet<ThreadId>, RelayError> {
-    let folds = relay.runs(ListRuns { limit: usize::MAX, ..query }).await?;
-    Ok(folds.into_iter().map(|fold| fold.thread).collect())
+/// The last position before all of these, or else the head.
+fn before<'a>(spans: impl Iterator<Item = &'a Span>, head: Seq) -> Seq {
+    spans.map(|span| Seq(span.first.0.saturating_sub(1))).min().unwrap_or(head)
+}
+
+/// What the records up to `through` have of a thread's bytes, as if all had the same size.
+fn part_of(bytes: u64, usage: &ThreadUsage, through: Seq) -> u64 {
+    let records = (usage.extent.head.0 + 1).saturating_sub(usage.extent.first.0).max(1);
+    let cut = (through.0 + 1).saturating_sub(usage.extent.first.0).min(records);
+    let part = u128::from(bytes) * u128::from(cut) / u128::from(records);
+    u64::try_from(part).unwrap_or(bytes)
+}
+
+impl Cut {
+    /// What it removes at most: a store may remove whole blocks only.
+    pub(crate) const fn most(&self) -> Trimmed {
+        Trimmed { records: (self.through.0 + 1).saturating_sub(self.first.0), bytes: self.bytes }
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Extent;
-
-    fn usage(name: &str, hours_ago: u64, bytes: u64) -> ThreadUsage {
-        ThreadUsage {
-            thread: ThreadId::new(name).unwrap(),
-            extent: Extent { first: Seq(1), head: Seq(100) },
-            bytes,
-            stored_bytes: bytes,
-            updated: Timestamp::from_micros((1000 - hours_ago) * 3_600_000_000),
-            trimmed: Trimmed::default(),
-        }
-    }
-
-    #[track_caller]
-    fn check(retention: Retention, expected: &[(&str, u64)]) {
-        let threads = [usage("live", 90, 10), usage("old", 50, 10), usage("middle", 20, 10), usage("new", 1, 10)];
-        let busy = BTreeSet::from([ThreadId::new("live").unwrap()]);
-        let cuts = retention.plan(&threads, &busy, Timestamp::from_micros(1000 * 3_600_000_000));
-        assert_eq!(cuts.iter().map(|c| (c.thread.as_str(), c.through.0)).collect::<Vec<_>>(), expected);
-    }
-
-    #[test]
-    fn age_bytes_and_what_stays() {
-        let hours = |n: u64| Some(Duration::from_secs(n * 3600));
-        check(Retention::default(), &[]);
-        check(Retention { max_age: hours(30), ..Retention::default() }, &[("old", 100)]);
-        check(Retention { max_bytes: Some(25), ..Retention::default() }, &[("old", 100), ("middle", 100)]);
-        check(
-            Retention { max_bytes: Some(0), keep_records: 30, ..Retention::default() },
-            &[("old", 70), ("middle", 70), ("new", 70)],
-        );
-        check(Retention { max_age: hours(0), keep_records: 100, ..Retention::default() }, &[]);
-    }
-}
+mod tests;

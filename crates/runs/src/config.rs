@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use taffrail_relay::Retention;
 use taffrail_spool::Limits;
 
 use crate::Hosts;
@@ -68,6 +69,8 @@ pub struct Config {
     /// How long nothing may come from the producer of an external run before the run is `interrupted`. It goes on when
     /// the producer comes back. Default 15 min: a worker may be out of reach for some time, with nothing lost.
     pub external_silence: Duration,
+    /// How much of the log is kept by [`crate::Service::tend`]. Default: everything.
+    pub retention: Option<Retention>,
     /// How processes that share the store learn which of them are alive. Default: by kernel locks in the data directory.
     pub hosts: Hosts,
     /// How long a process may give no sign of life before the others take it for gone, with [`Hosts::Leases`]. Default
@@ -87,6 +90,7 @@ impl Config {
             spool: true,
             grace: Duration::from_secs(5),
             external_silence: EXTERNAL_SILENCE,
+            retention: None,
             hosts: Hosts::Files,
             host_silence: HOST_SILENCE,
         }

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use taffrail_engine::{Run, process::Cancel};
-use taffrail_mcp_core::{RunFold, RunId, ThreadId, Timestamp};
+use taffrail_mcp_core::{RunFold, RunId, Start, ThreadId, Timestamp};
 use taffrail_spool::RelaySource;
 use tokio::sync::watch;
 
 use crate::{RunsError, Service, door::Door, hosted::Hosted, hosts::Lock};
 
-/// Requests from other processes are looked for at most this often.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Requests from other processes are looked for at most this often. A run that says much wakes who looks all the time.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// When that fails, they are looked for again after this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -46,7 +46,8 @@ impl Service {
         self.attach_spool(door.publisher().thread(), &id).await;
         let service = self.clone();
         tokio::spawn(async move {
-            let watcher = tokio::spawn(service.clone().obey(id.clone(), cancel));
+            let thread = door.publisher().thread().clone();
+            let watcher = tokio::spawn(service.clone().obey(id.clone(), thread, cancel));
             run.drive().await;
             watcher.abort();
             if let Err(error) = door.publisher().flush().await {
@@ -72,8 +73,15 @@ impl Service {
     }
 
     /// Carries out cancel requests that other processes have put into the run's log.
-    async fn obey(self, run: RunId, cancel: Cancel) {
-        let mut changes = self.inner.relay.store().changes();
+    async fn obey(self, run: RunId, thread: ThreadId, cancel: Cancel) {
+        // Woken by its own thread only: what happens to other runs costs nothing here.
+        let mut follower = loop {
+            match self.inner.relay.follow(&thread, None, Start::Live).await {
+                Ok(follower) => break follower,
+                Err(error) => tracing::warn!(%run, %error, "cannot look for cancel requests"),
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        };
         loop {
             match self.inner.relay.run(&run).await {
                 Ok(Some(RunFold { cancel: Some(request), .. })) => {
@@ -92,7 +100,7 @@ impl Service {
                 }
             }
             tokio::time::sleep(LOOK_EVERY).await;
-            if changes.changed().await.is_err() {
+            if follower.wait().await.is_err() {
                 return;
             }
         }

@@ -1,6 +1,6 @@
 //! Runs whose host is gone.
 
-use taffrail_mcp_core::{Event, Reason, RunFold, RunStatus};
+use taffrail_mcp_core::{Event, Reason, RunFold, RunId, RunStatus};
 use taffrail_relay::{ListRuns, RelayError};
 
 use crate::{RunsError, Service, external, hosts::HostsError};
@@ -9,7 +9,7 @@ use crate::{RunsError, Service, external, hosts::HostsError};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Runs that went on without a host, or nothing came for, and that are `interrupted` (or `cancelled`, when that was asked for) now.
-    pub runs: Vec<taffrail_mcp_core::RunId>,
+    pub runs: Vec<RunId>,
     /// Spool files whose torn end was cut.
     pub spools: u64,
 }
@@ -21,20 +21,29 @@ impl Service {
     ///
     /// When the store or the spool folder cannot be used.
     pub async fn recover(&self) -> Result<Recovered, RunsError> {
-        let mut recovered = Recovered::default();
+        Ok(Recovered { runs: self.recover_runs().await?, spools: self.mend_spools().await? })
+    }
+
+    /// Looks at all runs that are said to go on: those that have ended since.
+    pub(crate) async fn recover_runs(&self) -> Result<Vec<RunId>, RunsError> {
+        let mut recovered = Vec::new();
         let going_on = vec![RunStatus::Running, RunStatus::Suspended];
         let going_on = ListRuns { status: going_on, limit: usize::MAX, ..ListRuns::default() };
         for fold in self.inner.relay.runs(going_on).await? {
             let run = fold.run.clone();
             if !fold.status.ended() && self.settled(fold).await?.status.ended() {
-                recovered.runs.push(run);
+                recovered.push(run);
             }
         }
+        Ok(recovered)
+    }
+
+    /// Mends spool files that a crash has torn: how many it were.
+    pub(crate) async fn mend_spools(&self) -> Result<u64, RunsError> {
         let folder = self.inner.config.layout.spool();
         let mended = tokio::task::spawn_blocking(move || taffrail_spool::mend(folder)).await;
         let mended = mended.map_err(|_| RunsError::Closing)?;
-        recovered.spools = mended.map_err(|error| RunsError::Spool(error.into()))?.files;
-        Ok(recovered)
+        Ok(mended.map_err(|error| RunsError::Spool(error.into()))?.files)
     }
 
     /// A fold that does not say `running` of a run that nobody hosts.

@@ -7,7 +7,7 @@ use taffrail_mcp_core::{Level, Note, RunFold, RunId, Snapshot};
 use taffrail_relay::{ListRuns, Relay};
 use taffrail_spool::{Spools, What};
 
-use crate::{Config, RunsError, clock, hosted::HostedRuns, hosts::Living, ingest::Ingests, next};
+use crate::{Config, RunsError, clock, hosted::HostedRuns, hosts::Living, ingest::Ingests, next, retain, waits::Waits};
 
 /// How long a store that fails is waited for at the end.
 const STORE_TIME: Duration = Duration::from_secs(5);
@@ -27,6 +27,8 @@ pub(crate) struct Inner {
     pub(crate) living: Living,
     pub(crate) hosted: HostedRuns,
     pub(crate) ingests: Ingests,
+    pub(crate) waits: Waits,
+    pub(crate) removed: retain::Counts,
     pub(crate) spools: Spools,
 }
 
@@ -47,8 +49,10 @@ impl Service {
         });
         let library = Library::new(&config.playbooks);
         let engine = Engine::new(library.clone());
-        let ingests = Ingests::default();
-        Ok(Self { inner: Arc::new(Inner { relay, config, library, engine, living, hosted, ingests, spools }) })
+        let (ingests, waits, removed) = Default::default();
+        Ok(Self {
+            inner: Arc::new(Inner { relay, config, library, engine, living, hosted, ingests, waits, removed, spools }),
+        })
     }
 
     /// The relay below.

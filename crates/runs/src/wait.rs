@@ -1,14 +1,8 @@
 //! Waiting for a run.
 
-use std::time::Duration;
-
-use taffrail_mcp_core::{RunFold, RunId, Seq, Start};
+use taffrail_mcp_core::{RunFold, RunId, Seq};
 
 use crate::{RunsError, Service};
-
-/// A run that is said to be running is looked for at least this often while somebody waits for it: its host may have
-/// been killed, which nothing tells of.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// What to wait for. Each is true at once for a run that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,21 +31,25 @@ impl Until {
 impl Service {
     /// Waits until something is true of a run, without limit; dropping the future ends the wait and nothing else.
     ///
+    /// Many waits for one run cost little more than one: they share the looks at it.
+    ///
     /// # Errors
     ///
     /// [`RunsError::NoRun`], and when the store cannot be read.
     pub async fn wait(&self, run: &RunId, until: Until) -> Result<RunFold, RunsError> {
-        let mut fold = self.fold(run).await?;
-        let mut follower = self.inner.relay.follow(&fold.thread, Some(run.clone()), Start::After(fold.last)).await?;
+        let begun = self.fold(run).await?;
+        if until.holds(&begun) {
+            return Ok(begun);
+        }
+        let mut news = self.watched(&begun, matches!(until, Until::RecordAfter(_)));
         loop {
-            if until.holds(&fold) {
-                return Ok(fold);
+            match &*news.borrow_and_update() {
+                // What was seen before this wait began may be long over.
+                Some(Ok(fold)) if fold.last >= begun.last && until.holds(fold) => return Ok(RunFold::clone(fold)),
+                Some(Err(error)) => return Err(error.clone()),
+                _ => {}
             }
-            // Most records of a flood change nothing that is waited for: the state is read once per delivery.
-            if let Ok(delivery) = tokio::time::timeout(LOOK_EVERY, follower.next()).await {
-                delivery?;
-            }
-            fold = self.fold(run).await?;
+            news.changed().await.map_err(|_| RunsError::Closing)?;
         }
     }
 }

@@ -178,6 +178,12 @@ impl LeasedRuns {
         self.shared.left.subscribe()
     }
 
+    /// As [`super::Living::peers`].
+    pub(crate) fn peers(&self) -> usize {
+        let state = self.shared.state();
+        state.watching.known().filter(|name| !is_looker(name) && *name != state.name).count()
+    }
+
     /// As [`super::Living::leave`].
     pub(crate) async fn leave(&self) {
         keeper::leave(&self.shared).await;

@@ -132,6 +132,14 @@ impl Living {
         }
     }
 
+    /// Other processes that host and are known to be alive.
+    pub(crate) fn peers(&self) -> usize {
+        match self {
+            Self::Files(_) => 0,
+            Self::Leases(leases) => leases.peers(),
+        }
+    }
+
     /// How long who just looks takes for that, about.
     pub(crate) const fn look_time(&self) -> Duration {
         match self {

@@ -61,6 +61,11 @@ impl Silence {
         self.read = None;
     }
 
+    /// Who was there when somebody looked last.
+    pub(crate) fn known(&self) -> impl Iterator<Item = &str> {
+        self.seen.keys().map(String::as_str)
+    }
+
     /// Whether a holder was there when somebody looked last, not longer ago than a silence.
     pub(crate) fn is_alive(&self, name: &str, now: Instant) -> bool {
         self.read.is_some_and(|read| now.saturating_duration_since(read) < self.silence) && self.seen.contains_key(name)

@@ -33,7 +33,7 @@ fn line(text: &str) -> Event {
     Record::parse_event(line.as_bytes()).unwrap().0
 }
 
-fn finished(status: RunStatus) -> Event {
+pub(crate) fn finished(status: RunStatus) -> Event {
     let (error, usage) = (None, Usage::default());
     RunFinished { machine: "build".into(), depth: 0, status, error, at: None, usage, detail: None }.into()
 }

@@ -1,16 +1,11 @@
 //! `taffrail gc`.
 
-use std::{
-    collections::BTreeSet,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use anyhow::Result;
 use serde::Serialize;
-use taffrail_mcp_core::RunId;
-use taffrail_relay::{Retention, sweep};
-use taffrail_runs::Service;
-use taffrail_spool::{SpoolError, Swept};
+use taffrail_relay::Retention;
+use taffrail_spool::Swept;
 
 use super::print_json;
 use crate::{cli, context, exit};
@@ -45,19 +40,22 @@ pub(crate) async fn gc(common: &cli::Common, args: cli::Gc) -> Result<u8> {
     let retention = Retention { max_age, max_bytes, keep_records: keep };
     let mut removed = Removed { dry_run, ..Removed::default() };
     if !dry_run {
-        let planned = sweep(service.relay(), &retention, true).await?;
-        removed.add(&spools_of(&service, planned.runs, dry_run).await);
+        let planned = service.plan_sweep(&retention).await?;
+        removed.add(&service.remove_spools(planned.runs, dry_run).await);
         removed.add(&told("apply the limits of the spool", service.sweep_spool().await));
     }
     told("look after runs that a crash left", service.recover().await);
-    let swept = sweep(service.relay(), &retention, dry_run).await;
+    let swept = match dry_run {
+        true => service.plan_sweep(&retention).await,
+        false => service.sweep_log(&retention, true).await,
+    };
     if let Ok(swept) = &swept {
         removed.threads = swept.threads;
         removed.runs = swept.runs.len() as u64;
         removed.records = swept.trimmed.records;
         removed.bytes = swept.trimmed.bytes;
         // In a dry run all of them, otherwise those of runs that the recovery has ended.
-        removed.add(&spools_of(&service, swept.runs.clone(), dry_run).await);
+        removed.add(&service.remove_spools(swept.runs.clone(), dry_run).await);
     }
     if json {
         print_json(&removed)?;
@@ -84,29 +82,4 @@ fn told<T: Default, E: Into<anyhow::Error>>(what: &str, result: Result<T, E>) ->
         tracing::warn!("could not {what}: {:#}", error.into());
         T::default()
     })
-}
-
-/// Removes the files of runs that nobody can ask for any more, or with `dry_run` counts them.
-async fn spools_of(service: &Service, runs: Vec<RunId>, dry_run: bool) -> Swept {
-    let folder = service.config().layout.spool();
-    let runs: BTreeSet<RunId> = runs.into_iter().collect();
-    let removed = tokio::task::spawn_blocking(move || {
-        let mut swept = Swept::default();
-        let listed = told("list the spool files", taffrail_spool::list(&folder));
-        for listed in listed.into_iter().filter(|listed| runs.contains(&listed.run)) {
-            let files = match dry_run {
-                true => Ok(listed.files),
-                false => taffrail_spool::remove(&folder, &listed.run),
-            };
-            // That of a process that is just ending is left to the limit of age.
-            let busy = matches!(files, Err(SpoolError::Busy { .. }));
-            let files = if busy { 0 } else { told("remove spool files", files) };
-            if files > 0 {
-                swept.files += files as u64;
-                swept.bytes += listed.bytes;
-            }
-        }
-        swept
-    });
-    removed.await.unwrap_or_default()
 }

@@ -314,6 +314,9 @@ pub(crate) fn compose(pending: &Pending, numbering: &mut Numbering, block_bytes:
             let ts = segment.ts.max(numbering.ts);
             let fold = (numbering.folds.entry(run.clone()))
                 .or_insert_with(|| RunFold::new(run.clone(), numbering.thread.clone()));
+            // What comes from elsewhere brings its own time, which may be earlier than that of a record of its run that was
+            // not written in this way: its start, for one.
+            let ts = if segment.arrival.is_some() { ts.max(fold.updated_at) } else { ts };
             let waiting = segment.arrival.and_then(|arrival| chunk.arrivals.get(arrival as usize));
             if let (Some(waiting), None) = (waiting, &admission) {
                 admission = Some(Admission::new(waiting.numbered.as_ref(), waiting.count, fold));

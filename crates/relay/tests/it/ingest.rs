@@ -129,6 +129,24 @@ async fn times_from_elsewhere_are_kept_but_never_go_back_or_ahead() {
     assert!(times[3].as_str() > "2026" && times[3].as_str() < "2900", "{times:?}");
 }
 
+/// What a producer kept while the server was away is older than the start that the server then wrote.
+#[tokio::test]
+async fn what_is_older_than_the_start_of_its_run_does_not_go_before_it() {
+    let store = std::sync::Arc::new(MemoryStore::new());
+    let on = || Relay::start(std::sync::Arc::<MemoryStore>::clone(&store), Default::default()).unwrap();
+    let first = on();
+    let start = first.commit(&thread(), &run("r"), &[started()], None).await.unwrap().updated_at;
+    // Of the process that wrote it, and of one that has not looked.
+    for (n, relay) in (1..).zip([first, on()]) {
+        let (_, events) = batch("a", n, 1).parts.remove(0);
+        let old = Arrival { parts: vec![(Some(Timestamp::from_micros(1)), events)], ..batch("a", n, 1) };
+        open(&relay).await.ingest(old).await.unwrap();
+        let records = whole(&relay, n as usize + 1).await;
+        assert!(records.iter().all(|record| record.ts >= start), "{records:?}");
+        assert!(records.is_sorted_by_key(|record| record.ts));
+    }
+}
+
 #[tokio::test]
 async fn a_run_has_so_many_producers() {
     let relay = memory();

@@ -1,10 +1,13 @@
 //! The command line: what can be typed, and nothing about what it does.
 
+mod remote;
+
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taffrail_transport::http::{Authority, Uri};
 
+pub(crate) use self::remote::{Push, Remote};
 use crate::store::StoreChoice;
 
 /// Durable, watchable runs.
@@ -37,6 +40,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Run one command, with its output kept and its exit code passed on
     Exec(Exec),
+    /// Send what earlier `exec --url` could not send
+    Push(Push),
     /// Read a run's log
     Logs(Logs),
     /// List runs, newest first
@@ -69,6 +74,21 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Which server it asks, if it can ask one instead of looking here.
+    pub(crate) const fn remote(&self) -> Option<&Remote> {
+        match self {
+            Command::Run(Run { remote, .. })
+            | Command::Exec(Exec { remote, .. })
+            | Command::Logs(Logs { remote, .. })
+            | Command::Runs(Runs { remote, .. })
+            | Command::Status(Status { remote, .. })
+            | Command::Resume(Resume { remote, .. })
+            | Command::Approve(Approve { remote, .. })
+            | Command::Cancel(Cancel { remote, .. }) => Some(remote),
+            _ => None,
+        }
+    }
+
     /// The diagnostics that are written when nothing else is asked for.
     pub(crate) const fn usual_log(&self) -> &'static str {
         match self {
@@ -123,6 +143,8 @@ pub(crate) struct Run {
     /// Host a detached run of this id.
     #[arg(long, hide = true, value_name = "RUN", conflicts_with = "detach")]
     pub(crate) host: Option<String>,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Args)]
@@ -142,6 +164,11 @@ pub(crate) struct Exec {
     /// Print nothing but problems; the output is in the log
     #[arg(short, long, conflicts_with = "json")]
     pub(crate) quiet: bool,
+    /// With --url: how long to go on sending when the command has ended
+    #[arg(long, value_name = "TIME", value_parser = crate::units::duration, default_value = "60s")]
+    pub(crate) drain: std::time::Duration,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub(crate) argv: Vec<String>,
@@ -175,6 +202,8 @@ pub(crate) struct Logs {
     /// Print records as JSON lines
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Args)]
@@ -194,6 +223,8 @@ pub(crate) struct Runs {
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -216,6 +247,8 @@ pub(crate) struct Status {
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Args)]
@@ -227,6 +260,8 @@ pub(crate) struct Resume {
     /// Print the run's records from here on as JSON lines on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Args)]
@@ -247,6 +282,8 @@ pub(crate) struct Approve {
     /// Print the run's records from here on as JSON lines on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Args)]
@@ -262,6 +299,8 @@ pub(crate) struct Cancel {
     /// Print JSON on stdout
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) remote: Remote,
 }
 
 #[derive(Debug, Args)]

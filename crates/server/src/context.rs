@@ -58,7 +58,8 @@ pub(crate) fn open_host_on(common: &Common, store: Arc<dyn Store>) -> Result<Ser
     Ok(tended(open_on(common, store)?))
 }
 
-fn guard() {
+/// What a kill of this process leaves is ended.
+pub(crate) fn guard() {
     if let Ok(program) = std::env::current_exe() {
         GuardCommand { program, args: vec!["process-guard".into()] }.install();
     }

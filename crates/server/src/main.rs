@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Parser;
 use taffrail_runs::RunsError;
+use taffrail_transport::client::ClientError;
 use tracing_subscriber::EnvFilter;
 
 use cli::{Cli, Command};
@@ -34,21 +35,31 @@ fn run(cli: Cli) -> Result<u8> {
     let Cli { common, command } = cli;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let status = runtime.block_on(async {
-        match command {
-            Command::Run(args) => commands::run::run(&common, args).await,
-            Command::Exec(args) => commands::exec::exec(&common, args).await,
-            Command::Logs(args) => commands::logs::logs(&common, args).await,
-            Command::Runs(args) => commands::look::runs(&common, args).await,
-            Command::Status(args) => commands::look::status(&common, args).await,
-            Command::Resume(args) => commands::resume::resume(&common, args).await,
-            Command::Approve(args) => commands::resume::approve(&common, args).await,
-            Command::Cancel(args) => commands::look::cancel(&common, args).await,
-            Command::Serve(args) => commands::serve::serve(&common, args).await,
-            Command::Mcp(args) => commands::mcp::mcp(&common, args).await,
-            Command::Schema(args) => commands::schema::schema(args),
-            Command::Gc(args) => commands::gc::gc(&common, args).await,
-            Command::Doctor(args) => commands::doctor::doctor(&common, args).await,
-            Command::ProcessGuard { .. } => Ok(exit::USAGE),
+        let there = command.remote().map(commands::remote::client).transpose()?.flatten();
+        match (command, there) {
+            (Command::Run(args), Some(client)) => commands::remote::run::run(&client, args).await,
+            (Command::Exec(args), Some(client)) => commands::push::exec(&common, &client, args).await,
+            (Command::Logs(args), Some(client)) => commands::remote::logs::logs(&client, args).await,
+            (Command::Runs(args), Some(client)) => commands::remote::look::runs(&client, args).await,
+            (Command::Status(args), Some(client)) => commands::remote::look::status(&client, args).await,
+            (Command::Resume(args), Some(client)) => commands::remote::run::resume(&client, args).await,
+            (Command::Approve(args), Some(client)) => commands::remote::run::approve(&client, args).await,
+            (Command::Cancel(args), Some(client)) => commands::remote::look::cancel(&client, args).await,
+            (Command::Run(args), None) => commands::run::run(&common, args).await,
+            (Command::Exec(args), None) => commands::exec::exec(&common, args).await,
+            (Command::Logs(args), None) => commands::logs::logs(&common, args).await,
+            (Command::Runs(args), None) => commands::look::runs(&common, args).await,
+            (Command::Status(args), None) => commands::look::status(&common, args).await,
+            (Command::Resume(args), None) => commands::resume::resume(&common, args).await,
+            (Command::Approve(args), None) => commands::resume::approve(&common, args).await,
+            (Command::Cancel(args), None) => commands::look::cancel(&common, args).await,
+            (Command::Push(args), _) => commands::push::push(&common, args).await,
+            (Command::Serve(args), _) => commands::serve::serve(&common, args).await,
+            (Command::Mcp(args), _) => commands::mcp::mcp(&common, args).await,
+            (Command::Schema(args), _) => commands::schema::schema(args),
+            (Command::Gc(args), _) => commands::gc::gc(&common, args).await,
+            (Command::Doctor(args), _) => commands::doctor::doctor(&common, args).await,
+            (Command::ProcessGuard { .. }, _) => Ok(exit::USAGE),
         }
     });
     // A blocking read that nothing will end (standard input, say) must not hold up the exit.
@@ -63,6 +74,9 @@ fn report(error: &anyhow::Error) -> ExitCode {
         return exit::code(exit::DONE);
     }
     eprintln!("taffrail: {error:#}");
+    if let Some(error) = error.downcast_ref::<ClientError>() {
+        return exit::code(commands::remote::status_of(error));
+    }
     let not_found = error.downcast_ref::<RunsError>().is_some_and(RunsError::is_not_found);
     exit::code(if not_found { exit::NOT_FOUND } else { usage_or_failure(error) })
 }

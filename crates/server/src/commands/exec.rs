@@ -11,7 +11,7 @@ use crate::{cli, context, exit};
 
 /// Runs one command and passes its exit code on.
 pub(crate) async fn exec(common: &cli::Common, args: cli::Exec) -> Result<u8> {
-    let cli::Exec { name, thread, output_cap, json, quiet, argv } = args;
+    let cli::Exec { name, thread, output_cap, json, quiet, argv, drain: _, remote: _ } = args;
     let service = context::open_host(common)?;
     let program = argv.first().map(Path::new).and_then(Path::file_name);
     let name = name.or_else(|| Some(program?.to_string_lossy().into_owned())).unwrap_or_else(|| "exec".into());

@@ -17,16 +17,13 @@ const CLOSE: f64 = 0.85;
 
 /// Prints a run's records, those that match, and with `-f` those that come.
 pub(crate) async fn logs(common: &cli::Common, args: cli::Logs) -> Result<u8> {
-    let cli::Logs { run, follow, after, tail, grep, state, stream, types, json } = args;
+    let cli::Logs { run, follow, after, tail, grep, state, stream, types, json, remote: _ } = args;
     let service = context::open(common)?;
     let run = RunId::new(&run).map_err(|_| RunsError::NoRun { run })?;
-    for unknown in types.iter().filter(|name| !Event::KINDS.contains(&name.as_str())) {
-        writeln!(io::stderr(), "taffrail: {}", unknown_type(unknown))?;
-    }
+    tell_unknown_types(&types)?;
     let start = after.map_or(Start::Beginning, |after| Start::After(Seq(after)));
     let mut query = LogQuery { start, limit: PAGE, grep, state, stream, types, tail, ..LogQuery::default() };
-    let stdout = io::stdout();
-    let mut printer = Printer { json, color: color(&stdout), out: io::BufWriter::new(stdout.lock()) };
+    let mut printer = Printer::stdout(json);
     if let Some(tail) = tail {
         query = LogQuery { limit: tail, max_bytes: usize::MAX, ..query };
     }
@@ -44,6 +41,11 @@ pub(crate) async fn logs(common: &cli::Common, args: cli::Logs) -> Result<u8> {
 }
 
 /// Types may be added by whoever writes a log, so a name that we do not know is only told.
+pub(super) fn tell_unknown_types(types: &[String]) -> io::Result<()> {
+    let unknown = types.iter().filter(|name| !Event::KINDS.contains(&name.as_str()));
+    unknown.into_iter().try_for_each(|name| writeln!(io::stderr(), "taffrail: {}", unknown_type(name)))
+}
+
 fn unknown_type(name: &str) -> String {
     let said = format!("no event type `{name}` is known here");
     let likeness = |kind: &&str| strsim::jaro_winkler(name, kind);
@@ -60,13 +62,20 @@ async fn wait_for_more(service: &Service, run: &RunId, after: Seq) -> Result<()>
     Ok(())
 }
 
-struct Printer<W: Write> {
+/// Prints records.
+pub(super) struct Printer {
     json: bool,
     color: bool,
-    out: W,
+    out: io::BufWriter<io::Stdout>,
 }
 
-impl<W: Write> Printer<W> {
+impl Printer {
+    /// On standard output: as they are, or for people.
+    pub(super) fn stdout(json: bool) -> Self {
+        let stdout = io::stdout();
+        Self { json, color: color(&stdout), out: io::BufWriter::new(stdout) }
+    }
+
     fn page(&mut self, page: &Page) -> io::Result<()> {
         if let Some(gap) = &page.gap {
             self.line(gap_line(gap).as_bytes())?;
@@ -74,13 +83,19 @@ impl<W: Write> Printer<W> {
         for line in &page.lines {
             self.line(line)?;
         }
-        self.out.flush()
+        self.flush()
     }
 
-    fn line(&mut self, line: &[u8]) -> io::Result<()> {
+    /// One record, or a gap.
+    pub(super) fn line(&mut self, line: &[u8]) -> io::Result<()> {
         match self.json {
             true => self.out.write_all(line),
             false => view::log_line(line, self.color, &mut self.out),
         }
+    }
+
+    /// Shows what was printed.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }

@@ -28,7 +28,7 @@ impl From<StatusWord> for RunStatus {
 
 /// Lists runs.
 pub(crate) async fn runs(common: &cli::Common, args: cli::Runs) -> Result<u8> {
-    let cli::Runs { status, thread, limit, before, json } = args;
+    let cli::Runs { status, thread, limit, before, json, remote: _ } = args;
     let service = context::open(common)?;
     let query = ListRuns {
         status: status.into_iter().map(RunStatus::from).collect(),
@@ -50,7 +50,7 @@ pub(crate) async fn runs(common: &cli::Common, args: cli::Runs) -> Result<u8> {
 
 /// Shows one run.
 pub(crate) async fn status(common: &cli::Common, args: cli::Status) -> Result<u8> {
-    let cli::Status { run, wait, json } = args;
+    let cli::Status { run, wait, json, remote: _ } = args;
     let service = context::open(common)?;
     let run = RunId::new(&run).map_err(|_| RunsError::NoRun { run })?;
     if wait {
@@ -62,7 +62,7 @@ pub(crate) async fn status(common: &cli::Common, args: cli::Status) -> Result<u8
 
 /// Ends a run.
 pub(crate) async fn cancel(common: &cli::Common, args: cli::Cancel) -> Result<u8> {
-    let cli::Cancel { run, reason, kill, json } = args;
+    let cli::Cancel { run, reason, kill, json, remote: _ } = args;
     let service = context::open(common)?;
     let run = RunId::new(&run).map_err(|_| RunsError::NoRun { run })?;
     service.cancel(Cancel { run: run.clone(), reason, actor: context::actor(), kill }).await?;

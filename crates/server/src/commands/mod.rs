@@ -8,6 +8,8 @@ mod inputs;
 pub(crate) mod logs;
 pub(crate) mod look;
 pub(crate) mod mcp;
+pub(crate) mod push;
+pub(crate) mod remote;
 pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod schema;

@@ -13,7 +13,7 @@ use crate::{cli, context, exit};
 
 /// Goes on with a run and shows it.
 pub(crate) async fn resume(common: &cli::Common, args: cli::Resume) -> Result<u8> {
-    let cli::Resume { run, inputs, json } = args;
+    let cli::Resume { run, inputs, json, remote: _ } = args;
     let service = context::open_host(common)?;
     let (run, checkpoint) = match run.contains(':') {
         true => (None, Some(run)),
@@ -29,7 +29,7 @@ pub(crate) async fn resume(common: &cli::Common, args: cli::Resume) -> Result<u8
 
 /// Decides what a run waits for, and goes on with it.
 pub(crate) async fn approve(common: &cli::Common, args: cli::Approve) -> Result<u8> {
-    let cli::Approve { run, reject, hash, decide_only, inputs, json } = args;
+    let cli::Approve { run, reject, hash, decide_only, inputs, json, remote: _ } = args;
     let service = if decide_only { context::open(common)? } else { context::open_host(common)? };
     let schema = pending_schema(&service, &run).await?;
     let inputs = inputs::by_schema(schema.as_ref(), &inputs.inputs);

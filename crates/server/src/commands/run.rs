@@ -12,7 +12,7 @@ use crate::{cli, context, exit};
 
 /// Starts a playbook and shows it, or leaves it to a process of its own.
 pub(crate) async fn run(common: &cli::Common, args: cli::Run) -> Result<u8> {
-    let cli::Run { playbook, inputs, thread, idempotency_key, json, detach, host } = args;
+    let cli::Run { playbook, inputs, thread, idempotency_key, json, detach, host, remote: _ } = args;
     if host.is_some() {
         detach::leave_terminal()?;
     }

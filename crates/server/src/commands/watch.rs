@@ -7,10 +7,13 @@ use std::{
 
 use anyhow::{Result, bail};
 use futures_util::future::OptionFuture;
-use taffrail_mcp_core::{Gap, RunFold, RunId, Seq, Start, Timestamp};
+use taffrail_mcp_core::{Gap, RunFold, RunId, Seq, Snapshot, Start, Timestamp};
 use taffrail_relay::Delivery;
 use taffrail_runs::{Cancel, Service};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    sync::mpsc,
+};
 
 use crate::{
     context,
@@ -18,17 +21,30 @@ use crate::{
 };
 
 /// The live part is drawn this often.
-const DRAW_EVERY: Duration = Duration::from_millis(100);
+pub(super) const DRAW_EVERY: Duration = Duration::from_millis(100);
 /// What a second signal leaves a store that fails: its processes are killed in that time.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// Time for the spool to catch up before the command exits; it is rarely behind by more than a block.
 const SPOOL_TIME: Duration = Duration::from_secs(10);
 /// Of a terminal that does not tell.
-const SIZE: (u16, u16) = (80, 24);
+pub(super) const SIZE: (u16, u16) = (80, 24);
 
 /// Shows a run that this process hosts from after a position on, until it rests; Ctrl-C cancels it, a second one kills.
 /// Returns its state, with everything about it stored.
 pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show) -> Result<RunFold> {
+    let (_, mut no_remarks) = mpsc::unbounded_channel();
+    watch_with(service, run, after, show, &mut no_remarks, |snapshot| snapshot).await
+}
+
+/// The same, with remarks that are not in the log, and what is told at the end changed by `at_end`.
+pub(super) async fn watch_with(
+    service: &Service,
+    run: &RunId,
+    after: Seq,
+    show: Show,
+    remarks: &mut mpsc::UnboundedReceiver<String>,
+    at_end: impl FnOnce(Snapshot) -> Snapshot,
+) -> Result<RunFold> {
     let mut view = show.view();
     let mut signals = Signals::new()?;
     let mut follower = service.follow(run, Start::After(after)).await?;
@@ -64,6 +80,7 @@ pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show
                     break fold;
                 }
             }
+            Some(text) = remarks.recv() => remark(&mut view, show, &text),
             Some(()) = &mut given_up => {
                 // The guard ends what is left of the processes.
                 bail!("the store still fails, so that the end of run {run} is not stored; its processes are ended");
@@ -77,7 +94,7 @@ pub(crate) async fn watch(service: &Service, run: &RunId, after: Seq, show: Show
         }
     };
     service.finish(run, SPOOL_TIME).await;
-    view.finish(&service.snapshot(run).await?);
+    view.finish(&at_end(service.snapshot(run).await?));
     Ok(fold)
 }
 
@@ -91,6 +108,15 @@ async fn act(signal: Asked, service: Service, run: RunId) {
     let request = Cancel { run, reason: Some("Ctrl-C".into()), actor: context::actor(), kill };
     if let Err(error) = service.cancel(request).await {
         tracing::error!(%error, "the run could not be cancelled");
+    }
+}
+
+/// Says something that is not in the log, where it does not get in the way of what is shown.
+#[expect(clippy::print_stderr, reason = "people have to learn it also where records go to stdout, or nowhere")]
+pub(super) fn remark(view: &mut View, show: Show, text: &str) {
+    match show {
+        Show::People => view.remark(&format!("taffrail: {text}")),
+        Show::Json | Show::Nothing => eprintln!("taffrail: {text}"),
     }
 }
 
@@ -117,7 +143,7 @@ pub(crate) enum Show {
 }
 
 impl Show {
-    fn view(self) -> View {
+    pub(super) fn view(self) -> View {
         let stderr = io::stderr();
         let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let term = std::env::var("TERM").ok();
@@ -135,7 +161,7 @@ impl Show {
 
 /// What signals ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+pub(super) enum Asked {
     Cancel,
     Kill,
     Shutdown,
@@ -148,7 +174,8 @@ impl Asked {
     }
 }
 
-struct Signals {
+/// The signals that ask for it.
+pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hangup: Signal,
@@ -157,7 +184,7 @@ struct Signals {
 }
 
 impl Signals {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -167,7 +194,8 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Asked {
+    /// The next one.
+    pub(super) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.interrupt.recv() => {
                 self.interrupts += 1;

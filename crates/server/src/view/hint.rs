@@ -17,6 +17,15 @@ pub(crate) fn set_hint(program: &str, data_dir: Option<&Path>) {
     let _ = PREFIX.set(prefix(program, data_dir));
 }
 
+/// The same for a command that asks a server, with its URL when that was typed.
+pub(crate) fn set_hint_there(program: &str, url: Option<&str>) {
+    let program = prefix(program, None);
+    let _ = PREFIX.set(match url {
+        Some(url) => text::clean_line(&format!("TAFFRAIL_URL={} {program}", shell_word(url))),
+        None => program,
+    });
+}
+
 fn prefix(program: &str, data_dir: Option<&Path>) -> String {
     let mut prefix = shell_word(program);
     if let Some(dir) = data_dir {

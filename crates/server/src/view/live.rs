@@ -7,7 +7,7 @@ use super::{
     format::Seen,
     layout, log_line,
     screen::{Painted, Screen},
-    style::Line,
+    style::{Line, Style},
     text::Tabs,
     tree::Tree,
 };
@@ -72,6 +72,13 @@ impl Live {
             Event::Message(message) => self.tree.message(message),
             other => self.tree.feed(ts, other),
         }
+    }
+
+    /// Puts a line above the tree that is no record.
+    pub(super) fn remark(&mut self, text: &str) {
+        let line = paint(&Line::of(Style::Yellow, text), None, self.color);
+        self.held += line.text.len();
+        self.above.push(line);
     }
 
     /// Bytes that wait to be printed.

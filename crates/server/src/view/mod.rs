@@ -25,7 +25,7 @@ use std::io::{self, Write};
 
 use taffrail_mcp_core::{Snapshot, Timestamp};
 
-pub(crate) use self::hint::{hint, set_hint};
+pub(crate) use self::hint::{hint, set_hint, set_hint_there};
 use self::{live::Live, plain::Plain, style::Line};
 
 /// How a run is shown.
@@ -113,6 +113,20 @@ impl View {
         }
         if self.pending.len() > HELD {
             self.write();
+        }
+    }
+
+    /// Says something to people who watch that is not in the log; nothing in [`Mode::Json`].
+    pub(crate) fn remark(&mut self, text: &str) {
+        let text = text::clean_line(text);
+        match &mut self.show {
+            Show::Json => {}
+            Show::Plain(plain) => {
+                let mut closed = String::new();
+                plain.close(&mut closed);
+                self.pending.extend_from_slice(format!("{closed}{text}\n").as_bytes());
+            }
+            Show::Live(live) => live.remark(&text),
         }
     }
 

@@ -179,7 +179,10 @@ fn asked(run: &Snapshot) -> Vec<Line> {
 
 fn go_on(run: &Snapshot) -> Option<Line> {
     match run.status {
-        RunStatus::Interrupted => Some(field("go on", &format!("{} resume {}", hint(), run.run))),
+        // Without a checkpoint, as of a run that lives elsewhere, there is nothing to go on from.
+        RunStatus::Interrupted if run.checkpoint.is_some() => {
+            Some(field("go on", &format!("{} resume {}", hint(), run.run)))
+        }
         RunStatus::Suspended if run.approval.is_none() => {
             Some(field("go on", &format!("{} resume {}", hint(), run.run)))
         }

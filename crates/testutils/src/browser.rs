@@ -33,6 +33,9 @@ use self::{pipe::Pipe, process::Process};
 /// No single step of a page takes longer, also on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(40);
 
+/// The first steps of a browser and of a tab start several processes each, which takes longer.
+const START_PATIENCE: Duration = Duration::from_secs(90);
+
 /// A browser. Dropping it ends all its processes and removes its profile.
 #[derive(Debug)]
 pub struct Browser {
@@ -53,24 +56,32 @@ impl Browser {
     pub fn start() -> Self {
         let (process, to, from) = Process::start();
         let browser = Self { pipe: Pipe::new(to, from), process };
-        browser.call(None, "Browser.getVersion", &json!({}));
+        browser.call_within(START_PATIENCE, None, "Browser.getVersion", &json!({}));
         browser
     }
 
     /// Opens an empty tab that shares nothing with the others.
     pub fn page(&self) -> Page<'_> {
         let text = |value: &Value, field: &str| value[field].as_str().expect("an id").to_owned();
-        let context = text(&self.call(None, "Target.createBrowserContext", &json!({})), "browserContextId");
+        let context = text(&self.start_step("Target.createBrowserContext", &json!({})), "browserContextId");
         let asked = json!({ "url": "about:blank", "browserContextId": context });
-        let target = text(&self.call(None, "Target.createTarget", &asked), "targetId");
+        let target = text(&self.start_step("Target.createTarget", &asked), "targetId");
         let asked = json!({ "targetId": target, "flatten": true });
-        let session = text(&self.call(None, "Target.attachToTarget", &asked), "sessionId");
+        let session = text(&self.start_step("Target.attachToTarget", &asked), "sessionId");
         self.call(Some(&session), "Page.enable", &json!({}));
         Page { browser: self, session }
     }
 
+    fn start_step(&self, method: &str, params: &Value) -> Value {
+        self.call_within(START_PATIENCE, None, method, params)
+    }
+
     fn call(&self, session: Option<&str>, method: &str, params: &Value) -> Value {
-        let answer = self.pipe.call(session, method, params, PATIENCE);
+        self.call_within(PATIENCE, session, method, params)
+    }
+
+    fn call_within(&self, within: Duration, session: Option<&str>, method: &str, params: &Value) -> Value {
+        let answer = self.pipe.call(session, method, params, within);
         answer.unwrap_or_else(|error| panic!("{method}: {error}\n{}", self.process.said()))
     }
 }
@@ -114,15 +125,9 @@ impl Page<'_> {
         }
     }
 
-    /// Presses keys until a text stands in the field that has the focus.
+    /// Types a text into the field that has the focus.
     pub fn type_text(&self, text: &str) {
         self.browser.call(Some(&self.session), "Input.insertText", &json!({ "text": text }));
-    }
-
-    /// A picture of what is shown, as PNG in base64.
-    pub fn picture(&self) -> String {
-        let answer = self.browser.call(Some(&self.session), "Page.captureScreenshot", &json!({}));
-        answer["data"].as_str().expect("a picture").to_owned()
     }
 }
 

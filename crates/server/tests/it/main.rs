@@ -2,12 +2,15 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failing helper fails its test")]
 
+mod deployed;
+mod elsewhere;
 mod proc;
 mod records;
 mod redact;
 mod world;
 
 mod alone;
+mod browser;
 mod doctor;
 mod exec_cases;
 mod exec_ends;
@@ -23,6 +26,7 @@ mod mcp_logs;
 mod mcp_sessions;
 mod mcp_shared;
 mod mcp_tools;
+mod page;
 mod resume;
 mod run;
 mod schema;

@@ -17,9 +17,10 @@ pub(super) fn routes() -> Router<App> {
 }
 
 /// `POST /login`: the token itself, as the page sends it.
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct LoginBody {
+pub(crate) struct LoginBody {
+    /// The operator token.
     token: String,
 }
 

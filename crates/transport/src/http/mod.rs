@@ -32,6 +32,7 @@ mod login;
 mod mcp;
 mod measure;
 mod metrics;
+mod openapi;
 mod page;
 mod params;
 mod paths;
@@ -44,6 +45,7 @@ mod token;
 pub use self::{
     config::{HttpConfig, HttpLimits},
     measure::{CommitMeter, MeasuredStore},
+    openapi::openapi,
     server::{HttpError, HttpServer, HttpService},
     token::{BadToken, OperatorToken},
 };

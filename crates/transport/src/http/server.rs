@@ -88,6 +88,11 @@ impl HttpService {
         self.app.closing().cancel();
     }
 
+    /// The paths of its routes, as templates.
+    pub fn routes(&self) -> &'static [&'static str] {
+        &super::paths::ALL
+    }
+
     /// Makes the path and query of the URL that signs a browser in once; the last one no longer works. `None` where
     /// nobody need sign in.
     pub fn sign_in_path(&self) -> Option<String> {

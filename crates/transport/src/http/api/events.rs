@@ -7,13 +7,11 @@ use taffrail_mcp_core::{PageMeta, RunKind, Start};
 use taffrail_relay::{Page, PageQuery};
 use taffrail_runs::LogQuery;
 
-use super::{PathId, json_bytes, runs::MOST_WAIT_MS};
+use super::{
+    PathId, json_bytes,
+    limits::{MOST_BYTES, MOST_RECORDS, MOST_WAIT_MS},
+};
 use crate::http::{app::App, body::TakesJson, params::Params, problem::Problem};
-
-/// Most records of a page.
-const MOST_RECORDS: u64 = 2000;
-/// Most bytes of a page; one record comes back however large it is.
-const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads a page.
 pub(super) async fn page(

@@ -2,6 +2,7 @@
 
 mod act;
 mod events;
+pub(crate) mod limits;
 mod runs;
 mod start;
 pub(crate) mod wire;

@@ -7,15 +7,13 @@ use taffrail_mcp_core::{RunKind, RunStatus, Seq};
 use taffrail_relay::{ListRuns, RelayError};
 use taffrail_runs::Until;
 
-use super::{PathId, json, shown, snapshot, wire::RunList};
+use super::{
+    PathId, json,
+    limits::{LISTED, MOST_LISTED, MOST_WAIT_MS},
+    shown, snapshot,
+    wire::RunList,
+};
 use crate::http::{app::App, body::TakesJson, params::Params, problem::Problem};
-
-/// Runs of a page by default.
-const LISTED: u64 = 50;
-/// Most runs of a page.
-const MOST_LISTED: u64 = 500;
-/// Longest wait, in milliseconds: below the 60 s after which proxies give up.
-pub(super) const MOST_WAIT_MS: u64 = 30_000;
 
 /// Lists runs, newest first.
 pub(super) async fn list(State(app): State<App>, uri: Uri, _: TakesJson) -> Result<Response, Problem> {

@@ -7,6 +7,7 @@ mod gate;
 mod limits;
 mod mcp;
 mod mistakes;
+mod openapi;
 mod pages;
 mod runs;
 mod system;

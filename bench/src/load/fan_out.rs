@@ -9,6 +9,12 @@ use anyhow::{Result, anyhow};
 
 use super::{Check, Crowd, Plan, Published, Target, thread_cpu};
 
+/// How long subscribers do not look when nobody asks how late an event is.
+///
+/// A read costs as much as the write that it answers. Where every event is a write of its own, the tool would take half
+/// the machine from the server by reading each at once; so it lets some of them gather.
+const REST: Duration = Duration::from_millis(2);
+
 /// What a crowd has seen of what was published.
 #[derive(Debug)]
 pub(crate) struct FanOut {
@@ -47,6 +53,9 @@ pub(crate) fn fan_out(
         let publisher = scope.spawn(|| publish(target));
         while !publisher.is_finished() {
             crowd.turn(Duration::from_millis(5))?;
+            if !latencies {
+                thread::sleep(REST);
+            }
         }
         let published = publisher.join().map_err(|_| anyhow!("the publisher panicked"))??;
         let last = crowd.until(before + published.messages, Duration::from_secs(120))?;

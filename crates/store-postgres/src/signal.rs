@@ -23,7 +23,7 @@ use crate::{conn::Conn, fault::Fault, target::Target};
 
 /// Least time between two notifications of one store; what is appended in between is told by the next one. The first
 /// after a pause is sent at once.
-pub const NOTIFY_EVERY: Duration = Duration::from_millis(5);
+pub const NOTIFY_EVERY: Duration = Duration::from_millis(20);
 
 /// Time between two looks for appends that no notification told of: the delay that a lost one costs.
 pub const POLL_EVERY: Duration = Duration::from_secs(1);

@@ -94,7 +94,7 @@ impl Writer {
             let conn = self.conn().await?;
             let fault = match conn.query(APPEND, &batch.params()).await {
                 Ok(rows) => {
-                    let answers = answers(&rows, appends.len())?;
+                    let answers = batch.in_order_of_calls(answers(&rows, appends.len())?);
                     if answers.contains(&Appended::Stored) {
                         self.signal.appended();
                     }

@@ -70,20 +70,24 @@ CREATE INDEX leases_of_holder ON {schema}.leases (holder);
 
 -- Applies appends in their order, all in the transaction of the call.
 --
--- t_*: the threads, ascending by name, each once, with what becomes of them if all their appends are stored; `t_fresh`
--- are those that may have to be made. `chains`: within each thread every append goes on where the one before ends,
--- and there are no claims; then one comparison of heads decides about everything.
--- a_*: the appends; `a_thread` counts threads from 1. b_*: their blocks. r_*: states of runs, in order.
+-- t_*: the threads, ascending by name, each once. `t_fresh` are those that may have to be made. The appends of thread i
+-- are a_*[t_from[i] .. t_to[i]], in their order; `t_expected` is where they begin if each goes on where the one before
+-- ends, else -1; then come the head, and the sums, if all of them are stored.
+-- a_*: the appends; `a_order` is the order of the calls, over all threads. b_*: blocks. r_*: states of runs, in order.
+-- `b_append` and `r_append` tell whose they are.
 --
 -- Answers nothing when everything was stored. Else for each append: 0 stored; 1 conflict, and the head; 2 claimed, and
 -- the value.
 --
 -- Locks are taken in one order by all callers, so that they wait for each other and never in a circle: keys of claims,
 -- threads that are made, threads that are there, runs; each kind in ascending order.
+--
+-- Small batches, the usual case, are loops over the plainest statements: to start a statement that takes a whole batch
+-- costs as much as ten of those.
 CREATE FUNCTION {schema}.append(
-    t_name text[], t_fresh text[], t_expected int8[], t_head int8[], t_raw int8[], t_stored int8[], t_updated int8[],
-    chains boolean,
-    a_thread int4[], a_expected int8[], a_head int8[], a_raw int8[], a_stored int8[], a_updated int8[],
+    t_name text[], t_fresh text[], t_from int4[], t_to int4[], t_expected int8[], t_head int8[], t_raw int8[],
+    t_stored int8[], t_updated int8[],
+    a_thread int4[], a_order int4[], a_expected int8[], a_head int8[], a_raw int8[], a_stored int8[], a_updated int8[],
     a_key bytea[], a_value bytea[], a_claimant text[],
     b_append int4[], b_first int8[], b_count int4[], b_ts int8[], b_run text[], b_codec int2[], b_raw int4[],
     b_bytes bytea[],
@@ -91,19 +95,24 @@ CREATE FUNCTION {schema}.append(
     OUT answers int2[], OUT heads int8[], OUT claimed bytea[]
 ) LANGUAGE plpgsql AS $$
 DECLARE
+    appends CONSTANT int4 := cardinality(a_thread);
+    threads CONSTANT int4 := cardinality(t_name);
+    few CONSTANT int4 := 6;
     made text[];
-    numbers int8[];
-    before int8[];
-    stored boolean[];
-    waits_for int4;
+    numbers int8[] := array_fill(0::int8, ARRAY[threads]);
+    number int8;
+    now_at int8;
+    key_lock int4;
+    j int4;
     t int4;
     taken bytea;
+    written boolean;
 BEGIN
     IF a_key IS NOT NULL THEN
-        FOR waits_for IN
+        FOR key_lock IN
             SELECT DISTINCT hashtext(encode(k, 'hex')) FROM unnest(a_key) k WHERE k IS NOT NULL ORDER BY 1
         LOOP
-            PERFORM pg_advisory_xact_lock(1952870002, waits_for);
+            PERFORM pg_advisory_xact_lock(1952870002, key_lock);
         END LOOP;
     END IF;
 
@@ -118,65 +127,123 @@ BEGIN
         SELECT array_agg(name) INTO made FROM new;
     END IF;
 
-    WITH locked AS MATERIALIZED (
-        SELECT h.name, h.no, h.head FROM {schema}.threads h WHERE h.name = ANY (t_name) ORDER BY h.name FOR NO KEY UPDATE
-    )
-    SELECT array_agg(l.no ORDER BY w.i), array_agg(coalesce(l.head, 0) ORDER BY w.i) INTO numbers, before
-    FROM unnest(t_name) WITH ORDINALITY w (name, i) LEFT JOIN locked l ON l.name = w.name;
-
-    IF NOT chains OR before <> t_expected THEN
-        stored := array_fill(false, ARRAY[cardinality(a_thread)]);
-        answers := array_fill(0::int2, ARRAY[cardinality(a_thread)]);
-        heads := array_fill(0::int8, ARRAY[cardinality(a_thread)]);
-        claimed := array_fill(NULL::bytea, ARRAY[cardinality(a_thread)]);
-        t_head := before;
-        t_raw := array_fill(0::int8, ARRAY[cardinality(t_name)]);
-        t_stored := t_raw;
-        t_updated := array_fill(NULL::int8, ARRAY[cardinality(t_name)]);
-        FOR i IN 1 .. cardinality(a_thread) LOOP
-            t := a_thread[i];
-            IF a_key[i] IS NOT NULL THEN
-                SELECT c.value INTO taken FROM {schema}.claims c WHERE c.digest = sha256(a_key[i]);
+    IF a_key IS NOT NULL THEN
+        -- Whether a claim is free may depend on another thread: all are looked at before any is changed.
+        answers := array_fill(0::int2, ARRAY[appends]);
+        heads := array_fill(0::int8, ARRAY[appends]);
+        claimed := array_fill(NULL::bytea, ARRAY[appends]);
+        FOR i IN 1 .. threads LOOP
+            SELECT h.no, h.head INTO number, now_at FROM {schema}.threads h WHERE h.name = t_name[i] FOR NO KEY UPDATE;
+            numbers[i] := number;
+            t_head[i] := coalesce(now_at, 0);
+            t_raw[i] := 0;
+            t_stored[i] := 0;
+            t_updated[i] := NULL;
+        END LOOP;
+        FOREACH j IN ARRAY a_order LOOP
+            t := a_thread[j];
+            IF a_key[j] IS NOT NULL THEN
+                SELECT c.value INTO taken FROM {schema}.claims c WHERE c.digest = sha256(a_key[j]);
                 IF FOUND THEN
-                    answers[i] := 2;
-                    claimed[i] := taken;
+                    answers[j] := 2;
+                    claimed[j] := taken;
                     CONTINUE;
                 END IF;
             END IF;
-            IF t_head[t] <> a_expected[i] THEN
-                answers[i] := 1;
-                heads[i] := t_head[t];
+            IF t_head[t] <> a_expected[j] THEN
+                answers[j] := 1;
+                heads[j] := t_head[t];
                 CONTINUE;
             END IF;
-            IF a_key[i] IS NOT NULL THEN
+            IF a_key[j] IS NOT NULL THEN
                 INSERT INTO {schema}.claims (digest, key, value, run)
-                VALUES (sha256(a_key[i]), a_key[i], a_value[i], a_claimant[i]);
+                VALUES (sha256(a_key[j]), a_key[j], a_value[j], a_claimant[j]);
             END IF;
-            stored[i] := true;
-            t_head[t] := a_head[i];
-            t_raw[t] := t_raw[t] + a_raw[i];
-            t_stored[t] := t_stored[t] + a_stored[i];
-            t_updated[t] := coalesce(a_updated[i], t_updated[t]);
+            t_head[t] := a_head[j];
+            t_raw[t] := t_raw[t] + a_raw[j];
+            t_stored[t] := t_stored[t] + a_stored[j];
+            t_updated[t] := coalesce(a_updated[j], t_updated[t]);
+        END LOOP;
+        FOR i IN 1 .. threads LOOP
+            IF t_updated[i] IS NOT NULL THEN
+                UPDATE {schema}.threads h
+                SET head = t_head[i], bytes = h.bytes + t_raw[i], stored = h.stored + t_stored[i], updated = t_updated[i]
+                WHERE h.name = t_name[i];
+            END IF;
+        END LOOP;
+    ELSE
+        FOR i IN 1 .. threads LOOP
+            UPDATE {schema}.threads h
+            SET head = t_head[i], bytes = h.bytes + t_raw[i], stored = h.stored + t_stored[i],
+                updated = coalesce(t_updated[i], h.updated)
+            WHERE h.name = t_name[i] AND h.head = t_expected[i]
+            RETURNING h.no INTO number;
+            IF FOUND THEN
+                numbers[i] := number;
+                CONTINUE;
+            END IF;
+            -- Somebody else wrote, or the appends do not go on from each other: one after the other.
+            IF answers IS NULL THEN
+                answers := array_fill(0::int2, ARRAY[appends]);
+                heads := array_fill(0::int8, ARRAY[appends]);
+                claimed := array_fill(NULL::bytea, ARRAY[appends]);
+            END IF;
+            SELECT h.no, h.head INTO number, now_at FROM {schema}.threads h WHERE h.name = t_name[i] FOR NO KEY UPDATE;
+            numbers[i] := number;
+            now_at := coalesce(now_at, 0);
+            t_raw[i] := 0;
+            t_stored[i] := 0;
+            t_updated[i] := NULL;
+            FOR j IN t_from[i] .. t_to[i] LOOP
+                IF a_expected[j] <> now_at THEN
+                    answers[j] := 1;
+                    heads[j] := now_at;
+                    CONTINUE;
+                END IF;
+                now_at := a_head[j];
+                t_raw[i] := t_raw[i] + a_raw[j];
+                t_stored[i] := t_stored[i] + a_stored[j];
+                t_updated[i] := coalesce(a_updated[j], t_updated[i]);
+            END LOOP;
+            IF t_updated[i] IS NOT NULL THEN
+                UPDATE {schema}.threads h
+                SET head = now_at, bytes = h.bytes + t_raw[i], stored = h.stored + t_stored[i], updated = t_updated[i]
+                WHERE h.name = t_name[i];
+            END IF;
         END LOOP;
     END IF;
 
-    INSERT INTO {schema}.blocks (thread, first, ts, count, raw, codec, run, bytes)
-    SELECT numbers[a_thread[b.a]], b.first, b.ts, b.count, b.raw, b.codec, b.run, b.bytes
-    FROM unnest(b_append, b_first, b_ts, b_count, b_raw, b_codec, b_run, b_bytes)
-        AS b (a, first, ts, count, raw, codec, run, bytes)
-    WHERE stored IS NULL OR stored[b.a];
+    IF cardinality(b_first) <= few THEN
+        FOR i IN 1 .. cardinality(b_first) LOOP
+            CONTINUE WHEN answers[b_append[i]] <> 0;
+            INSERT INTO {schema}.blocks (thread, first, ts, count, raw, codec, run, bytes)
+            VALUES (numbers[a_thread[b_append[i]]], b_first[i], b_ts[i], b_count[i], b_raw[i], b_codec[i], b_run[i],
+                b_bytes[i]);
+        END LOOP;
+    ELSE
+        INSERT INTO {schema}.blocks (thread, first, ts, count, raw, codec, run, bytes)
+        SELECT numbers[a_thread[b.a]], b.first, b.ts, b.count, b.raw, b.codec, b.run, b.bytes
+        FROM unnest(b_append, b_first, b_ts, b_count, b_raw, b_codec, b_run, b_bytes)
+            AS b (a, first, ts, count, raw, codec, run, bytes)
+        WHERE answers IS NULL OR answers[b.a] = 0;
+    END IF;
 
-    UPDATE {schema}.threads h
-    SET head = u.head, bytes = h.bytes + u.raw, stored = h.stored + u.stored, updated = u.updated
-    FROM unnest(t_name, t_head, t_raw, t_stored, t_updated) AS u (name, head, raw, stored, updated)
-    WHERE h.name = u.name AND u.updated IS NOT NULL;
-
-    IF cardinality(r_append) > 0 THEN
+    IF cardinality(r_run) <= few THEN
+        FOR i IN 1 .. cardinality(r_run) LOOP
+            CONTINUE WHEN answers[r_append[i]] <> 0;
+            UPDATE {schema}.runs known SET status = r_status[i], fold = r_fold[i] WHERE known.run = r_run[i];
+            IF NOT FOUND THEN
+                INSERT INTO {schema}.runs (run, thread, status, fold)
+                VALUES (r_run[i], r_thread[i], r_status[i], r_fold[i])
+                ON CONFLICT (run) DO UPDATE SET status = excluded.status, fold = excluded.fold;
+            END IF;
+        END LOOP;
+    ELSE
         WITH wanted AS MATERIALIZED (
             SELECT DISTINCT ON (r.run) r.run, r.thread, r.status, r.fold, min(r.i) OVER (PARTITION BY r.run) AS since
             FROM unnest(r_append, r_run, r_thread, r_status, r_fold) WITH ORDINALITY
                 AS r (a, run, thread, status, fold, i)
-            WHERE stored IS NULL OR stored[r.a]
+            WHERE answers IS NULL OR answers[r.a] = 0
             ORDER BY r.run, r.i DESC
         ), changed AS (
             UPDATE {schema}.runs known SET status = wanted.status, fold = wanted.fold

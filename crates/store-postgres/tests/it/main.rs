@@ -1,0 +1,6 @@
+//! The PostgreSQL store: the contract, and what only a server can suffer.
+
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking; children print")]
+
+mod server;
+mod suite;

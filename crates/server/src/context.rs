@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use taffrail_engine::process::GuardCommand;
 use taffrail_relay::{Relay, Store};
-use taffrail_runs::{Config, Layout, Service};
+use taffrail_runs::{Config, Hosts, Layout, Service};
 use taffrail_store_sqlite::SqliteStore;
 
 use crate::{cli::Common, view};
@@ -20,18 +20,18 @@ pub(crate) fn open(common: &Common) -> Result<Service> {
     let layout = layout(common)?;
     make_private(layout.root())?;
     let store = Arc::new(SqliteStore::open(layout.store(), Default::default())?);
-    open_on(common, store)
+    open_on(common, store, Hosts::Files)
 }
 
 /// Opens the service on a store; what is of this machine only stays in the data directory.
-fn open_on(common: &Common, store: Arc<dyn Store>) -> Result<Service> {
+fn open_on(common: &Common, store: Arc<dyn Store>, hosts: Hosts) -> Result<Service> {
     suggest_what_was_typed(common);
     let layout = layout(common)?;
     let relay = Relay::start(store, Default::default())?;
     // A server may be started anywhere, also in a folder that is gone.
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let playbooks = cwd.join(&common.playbooks);
-    Ok(Service::open(relay, Config::new(layout, playbooks, cwd))?)
+    Ok(Service::open(relay, Config { hosts, ..Config::new(layout, playbooks, cwd) })?)
 }
 
 /// Commands that we suggest begin as this one does.
@@ -53,9 +53,9 @@ pub(crate) fn open_host(common: &Common) -> Result<Service> {
 }
 
 /// The same on a store that is not the data directory's own.
-pub(crate) fn open_host_on(common: &Common, store: Arc<dyn Store>) -> Result<Service> {
+pub(crate) fn open_host_on(common: &Common, store: Arc<dyn Store>, hosts: Hosts) -> Result<Service> {
     guard();
-    Ok(tended(open_on(common, store)?))
+    Ok(tended(open_on(common, store, hosts)?))
 }
 
 /// What a kill of this process leaves is ended.

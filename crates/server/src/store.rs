@@ -4,7 +4,8 @@ use std::{path::PathBuf, str::FromStr, sync::Arc};
 
 use anyhow::{Context as _, Result};
 use taffrail_relay::{MemoryStore, Store};
-use taffrail_runs::Layout;
+use taffrail_runs::{Hosts, Layout};
+use taffrail_store_postgres::PostgresStore;
 use taffrail_store_sqlite::SqliteStore;
 
 /// A store as it is named on the command line. Its `Debug` text may hold a password: show [`StoreChoice::kind`].
@@ -49,17 +50,22 @@ impl StoreChoice {
         }
     }
 
-    /// Opens it.
-    pub(crate) async fn open(&self, layout: &Layout) -> Result<Arc<dyn Store>> {
-        let sqlite = |path: PathBuf| -> Result<Arc<dyn Store>> {
+    /// Opens it, and tells how processes that share it learn which of them are alive: those of one file by locks in the
+    /// data directory that they share too, those of a database by the database.
+    pub(crate) async fn open(&self, layout: &Layout) -> Result<(Arc<dyn Store>, Hosts)> {
+        let sqlite = |path: PathBuf| -> Result<(Arc<dyn Store>, Hosts)> {
             let path = std::path::absolute(&path).with_context(|| format!("cannot use {}", path.display()))?;
-            Ok(Arc::new(SqliteStore::open(path, Default::default())?))
+            Ok((Arc::new(SqliteStore::open(path, Default::default())?), Hosts::Files))
         };
         match self {
             Self::Own => sqlite(layout.store()),
             Self::Sqlite(path) => sqlite(path.clone()),
-            Self::Memory => Ok(Arc::new(MemoryStore::new())),
-            Self::Postgres(_) => anyhow::bail!("this version has no PostgreSQL store"),
+            Self::Memory => Ok((Arc::new(MemoryStore::new()), Hosts::Files)),
+            Self::Postgres(url) => {
+                let store = Arc::new(PostgresStore::open(url, Default::default()).await?);
+                let hosts = Hosts::Leases(store.clone());
+                Ok((store, hosts))
+            }
         }
     }
 }

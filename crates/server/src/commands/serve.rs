@@ -40,8 +40,9 @@ pub(crate) async fn serve(common: &cli::Common, args: cli::Serve) -> Result<u8> 
     let commits = CommitMeter::default();
     raise_descriptors();
     let choice = args.store.clone().unwrap_or(StoreChoice::Own);
-    let store = MeasuredStore::new(choice.open(&layout).await?, commits.clone());
-    let service = context::open_host_on(common, Arc::new(store))?;
+    let (store, hosts) = choice.open(&layout).await?;
+    let store = MeasuredStore::new(store, commits.clone());
+    let service = context::open_host_on(common, Arc::new(store), hosts)?;
     let server = match HttpServer::bind(service.clone(), config(&args, token, commits, &layout), args.listen) {
         Ok(server) => server,
         Err(error) => {

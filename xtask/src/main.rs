@@ -25,7 +25,7 @@ cargo xtask <task>
   ci                all of the following but bench and demo; reports every failure at the end
   lint              formatting, clippy, and what ARCHITECTURE.md says: layers, promises
   test [--heavy]    all tests, doc tests among them; --heavy: more cases and larger inputs
-  wire [--check]    regenerates docs/wire.md and docs/schema, and fails when that changed something
+  wire [--check]    regenerates docs/wire.md, docs/openapi.json and docs/schema; fails when that changed something
   examples          builds and runs every package in examples/
   docs              builds the documentation, warnings are errors
   deny              licences, advisories and doubles, where cargo-deny is installed

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 use taffrail_engine::playbook::playbook_schema;
 use taffrail_mcp_core::{gap_schema, page_schema, record_schema, snapshot_schema};
-use taffrail_transport::mcp::tool_list;
+use taffrail_transport::{http::openapi, mcp::tool_list};
 
 fn main() -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the workspace is two folders up")?;
@@ -33,6 +33,9 @@ fn main() -> Result<()> {
         schema.sort_all_objects();
         files.insert(format!("docs/schema/{name}.json"), format!("{}\n", serde_json::to_string_pretty(&schema)?));
     }
+    let mut described = openapi();
+    described.sort_all_objects();
+    files.insert("docs/openapi.json".to_owned(), format!("{}\n", serde_json::to_string_pretty(&described)?));
     files.insert("docs/wire.md".to_owned(), page::render(&page::samples(root)?)?);
     println!("{}", serde_json::to_string(&files)?);
     Ok(())

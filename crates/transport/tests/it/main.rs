@@ -6,6 +6,7 @@ mod client;
 mod events;
 mod fake;
 mod http;
+mod ingest;
 mod logs;
 mod peer;
 mod process;

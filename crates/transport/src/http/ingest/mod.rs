@@ -7,7 +7,7 @@
 mod carried;
 mod intake;
 mod producer;
-mod wire;
+pub(super) mod wire;
 
 use std::time::Duration;
 
@@ -48,10 +48,6 @@ const HAND_OVER_BYTES: usize = 512 * 1024;
 /// When a body whose length is told stops for this long, what has come is handed over. Before that it is not, so that a
 /// usual batch is stored at once, and in one commit.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// After a mistake, so much of the rest of a body is read and thrown away, for so long: many clients look at an answer only
-/// when they have sent everything, and never see one that comes with the connection's end.
-const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Media types of bodies that are one JSON object a line. `application/json` because that is what most clients say
 /// whatever they send; one object is one line.
@@ -171,9 +167,7 @@ impl Taking {
             Err(stop) => Some(self.hand_over(false).await.err().unwrap_or(stop)),
         };
         let Some(stop) = stop else { return Ok(self.answer) };
-        let problem = self.problem(stop);
-        drain(body).await;
-        Err(problem)
+        Err(self.problem(stop))
     }
 
     /// Reads the body to its end; hands events over when they are many, or when nothing more comes for now.
@@ -282,16 +276,5 @@ impl Taking {
 async fn patience(whole: bool) {
     if whole {
         sleep(PATIENCE).await;
-    }
-}
-
-/// Reads the rest of a body and throws it away.
-async fn drain(mut body: Body) {
-    let deadline = Instant::now() + DRAIN_TIME;
-    let mut left = BODY_BYTES;
-    while let Ok(Some(Ok(frame))) = timeout_at(deadline, body.frame()).await
-        && let Some(rest) = left.checked_sub(frame.data_ref().map_or(0, |data| data.len() as u64))
-    {
-        left = rest;
     }
 }

@@ -93,7 +93,7 @@ impl Command {
     pub(crate) const fn usual_log(&self) -> &'static str {
         match self {
             // Who asked for what, and what became of it.
-            Command::Serve(_) => "warn,taffrail::access=info",
+            Command::Serve(_) => "warn,taffrail=info",
             _ => "warn",
         }
     }
@@ -342,6 +342,15 @@ pub(crate) struct Serve {
     /// Logger name of event notifications over MCP
     #[arg(long, value_name = "NAME", default_value = "taffrail.event")]
     pub(crate) event_logger: String,
+    /// Remove logs that were quiet for longer, such as 30d or 12h [default: keep them]
+    #[arg(long, value_name = "TIME", value_parser = crate::units::duration)]
+    pub(crate) max_age: Option<std::time::Duration>,
+    /// Remove the oldest logs while all together take more, such as 10GiB [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = crate::units::bytes)]
+    pub(crate) max_bytes: Option<u64>,
+    /// Keep the last N records of each log
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) keep: u64,
     /// Requests a second that one client may make; 0 for any number [default: 1000]
     #[arg(long, value_name = "N")]
     pub(crate) rate: Option<u32>,

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use taffrail_engine::process::GuardCommand;
 use taffrail_relay::{Relay, Store};
-use taffrail_runs::{Config, Hosts, Layout, Service};
+use taffrail_runs::{Config, Layout, Service};
 use taffrail_store_sqlite::SqliteStore;
 
 use crate::{cli::Common, view};
@@ -20,18 +20,20 @@ pub(crate) fn open(common: &Common) -> Result<Service> {
     let layout = layout(common)?;
     make_private(layout.root())?;
     let store = Arc::new(SqliteStore::open(layout.store(), Default::default())?);
-    open_on(common, store, Hosts::Files)
+    open_on(common, store, |_| {})
 }
 
 /// Opens the service on a store; what is of this machine only stays in the data directory.
-fn open_on(common: &Common, store: Arc<dyn Store>, hosts: Hosts) -> Result<Service> {
+fn open_on(common: &Common, store: Arc<dyn Store>, change: impl FnOnce(&mut Config)) -> Result<Service> {
     suggest_what_was_typed(common);
     let layout = layout(common)?;
     let relay = Relay::start(store, Default::default())?;
     // A server may be started anywhere, also in a folder that is gone.
     let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let playbooks = cwd.join(&common.playbooks);
-    Ok(Service::open(relay, Config { hosts, ..Config::new(layout, playbooks, cwd) })?)
+    let mut config = Config::new(layout, playbooks, cwd);
+    change(&mut config);
+    Ok(Service::open(relay, config)?)
 }
 
 /// Commands that we suggest begin as this one does.
@@ -52,10 +54,14 @@ pub(crate) fn open_host(common: &Common) -> Result<Service> {
     Ok(tended(open(common)?))
 }
 
-/// The same on a store that is not the data directory's own.
-pub(crate) fn open_host_on(common: &Common, store: Arc<dyn Store>, hosts: Hosts) -> Result<Service> {
+/// The same on a store that need not be the data directory's own, with another configuration.
+pub(crate) fn open_host_on(
+    common: &Common,
+    store: Arc<dyn Store>,
+    change: impl FnOnce(&mut Config),
+) -> Result<Service> {
     guard();
-    Ok(tended(open_on(common, store, hosts)?))
+    Ok(tended(open_on(common, store, change)?))
 }
 
 /// What a kill of this process leaves is ended.

@@ -5,8 +5,11 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::{Context as _, Result};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
+use taffrail_relay::Retention;
 use taffrail_runs::Layout;
-use taffrail_transport::http::{CommitMeter, HttpConfig, HttpLimits, HttpServer, MeasuredStore, OperatorToken};
+use taffrail_transport::http::{
+    CommitMeter, HttpConfig, HttpError, HttpLimits, HttpServer, MeasuredStore, OperatorToken,
+};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
@@ -42,12 +45,19 @@ pub(crate) async fn serve(common: &cli::Common, args: cli::Serve) -> Result<u8> 
     let choice = args.store.clone().unwrap_or(StoreChoice::Own);
     let (store, hosts) = choice.open(&layout).await?;
     let store = MeasuredStore::new(store, commits.clone());
-    let service = context::open_host_on(common, Arc::new(store), hosts)?;
+    let retention = retention(&args);
+    let service = context::open_host_on(common, Arc::new(store), |config| {
+        config.hosts = hosts;
+        config.retention = retention;
+    })?;
     let server = match HttpServer::bind(service.clone(), config(&args, token, commits, &layout), args.listen) {
         Ok(server) => server,
         Err(error) => {
             service.close().await;
-            return Err(error.into());
+            return Err(match error {
+                HttpError::OpenToAll { .. } => Usage(error.to_string()).into(),
+                error => error.into(),
+            });
         }
     };
     say(&args, &server, choice.kind(), token_file.flatten())?;
@@ -99,6 +109,12 @@ fn config(args: &cli::Serve, token: Option<OperatorToken>, commits: CommitMeter,
         limits,
         ..HttpConfig::default()
     }
+}
+
+/// How much of the log is kept, if not all.
+fn retention(args: &cli::Serve) -> Option<Retention> {
+    let cli::Serve { max_age, max_bytes, keep, .. } = *args;
+    (max_age.is_some() || max_bytes.is_some()).then_some(Retention { max_age, max_bytes, keep_records: keep })
 }
 
 /// Tells where to find the server: people on stderr, programs on stdout.

@@ -2,15 +2,18 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a failing helper fails its test")]
 
+mod asked;
 mod deployed;
 mod elsewhere;
 mod proc;
+mod push_there;
 mod records;
 mod redact;
 mod world;
 
 mod alone;
 mod browser;
+mod cluster;
 mod doctor;
 mod exec_cases;
 mod exec_ends;
@@ -27,7 +30,12 @@ mod mcp_sessions;
 mod mcp_shared;
 mod mcp_tools;
 mod page;
+mod push_away;
+mod push_exec;
+mod remote_look;
 mod resume;
 mod run;
 mod schema;
+mod serve_ends;
+mod serve_starts;
 mod shapes;

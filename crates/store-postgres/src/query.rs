@@ -1,7 +1,7 @@
 //! What readers ask, and how rows become answers.
 
 use taffrail_mcp_core::{RunFold, RunId, Seq, ThreadId, Timestamp};
-use taffrail_relay::{Block, Extent, ListRuns, ReadBlocks, ThreadUsage, Trimmed};
+use taffrail_relay::{Block, Extent, ListRuns, ReadBlocks, ReadWindow, ThreadUsage, Trimmed, Window};
 use tokio_postgres::Row;
 
 use crate::{codec::unpack, fault::Fault, pool::Param, prepare::SEQ_MAX};
@@ -53,8 +53,39 @@ pub(crate) fn blocks(rows: &[Row], query: &ReadBlocks) -> Result<Vec<Block>, Fau
 
 /// How many bytes of lines an answer to [`read`] has.
 pub(crate) fn raw_bytes(rows: &[Row]) -> usize {
-    let raw = |row: &Row| row.try_get::<_, i32>(5).ok().and_then(|raw| usize::try_from(raw).ok());
+    let raw = |row: &Row| row.try_get::<_, Option<i32>>(5).ok().flatten().and_then(|raw| usize::try_from(raw).ok());
     rows.iter().filter_map(raw).sum()
+}
+
+/// Asks for a run's state, the extent of its thread, and blocks of it, in one look.
+pub(crate) fn window(query: &ReadWindow) -> Question {
+    let wanted = query.after.0.saturating_add(1).min(SEQ_MAX + 1);
+    let params: Vec<Param> = vec![
+        Box::new(query.run.as_str().to_owned()),
+        Box::new(signed(wanted)),
+        Box::new(signed(query.max_bytes as u64)),
+    ];
+    (WINDOW, params)
+}
+
+/// Each row is a block, or nothing when there is none; the first tells the rest.
+const WINDOW: &str = "
+SELECT b.first, b.count, b.ts, b.run, b.codec, b.raw, b.bytes,
+    CASE WHEN row_number() OVER () = 1 THEN r.fold END, coalesce(h.first, 0), coalesce(h.head, 0)
+FROM {schema}.runs r LEFT JOIN {schema}.threads h ON h.name = r.thread
+LEFT JOIN LATERAL {schema}.read(r.thread, $2, 9223372036854775807, r.run = r.thread, nullif(r.run, r.thread), $3, false) b
+    ON true
+WHERE r.run = $1";
+
+/// The answer to [`window`].
+pub(crate) fn windowed(rows: &[Row], query: ReadWindow) -> Result<Option<Window>, Fault> {
+    let Some(first) = rows.first() else { return Ok(None) };
+    let fold = fold_at(first, 7)?;
+    let extent = Extent { first: Seq(unsigned(first, 8)?), head: Seq(unsigned(first, 9)?) };
+    let none = first.try_get::<_, Option<i64>>(0)?.is_none();
+    let rows = if none { &[] } else { rows };
+    let blocks = blocks(rows, &query.of_thread(fold.thread.clone()))?;
+    Ok(Some(Window { fold, extent, blocks }))
 }
 
 fn block(row: &Row, thread: &ThreadId, before: Option<&Block>) -> Result<Block, Fault> {
@@ -108,7 +139,11 @@ pub(crate) fn run(run: &RunId) -> Question {
 
 /// A state of a run.
 pub(crate) fn fold(row: &Row) -> Result<RunFold, Fault> {
-    let json: &[u8] = row.try_get(0)?;
+    fold_at(row, 0)
+}
+
+fn fold_at(row: &Row, at: usize) -> Result<RunFold, Fault> {
+    let json: &[u8] = row.try_get(at)?;
     serde_json::from_slice(json).map_err(|e| Fault::Damaged(format!("the state of a run cannot be read: {e}")))
 }
 

@@ -3,7 +3,9 @@
 use std::{fmt, future::ready, sync::Arc};
 
 use taffrail_mcp_core::{BoxFuture, RunFold, RunId, Seq, ThreadId};
-use taffrail_relay::{Append, Appended, Block, Extent, ListRuns, ReadBlocks, Store, StoreError, ThreadUsage, Trimmed};
+use taffrail_relay::{
+    Append, Appended, Block, Extent, ListRuns, ReadBlocks, ReadWindow, Store, StoreError, ThreadUsage, Trimmed, Window,
+};
 use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinHandle,
@@ -119,6 +121,28 @@ impl PostgresStore {
             read(&rows).map_err(|fault| target.error(doing, fault))
         })
     }
+
+    /// The same for answers that have to be decompressed.
+    fn ask_for_blocks<T: Send + 'static>(
+        &self,
+        question: Question,
+        read: impl FnOnce(&[Row]) -> Result<T, Fault> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let (pool, target) = (Arc::clone(&self.pool), Arc::clone(&self.target));
+        let blocking = self.io.blocking();
+        let task = self.io.spawn(async move {
+            let (sql, params) = question;
+            pool.query("read", sql, &params).await
+        });
+        Box::pin(async move {
+            let rows = Io::joined(task).await?;
+            let told = move |fault| target.error("read", fault);
+            if query::raw_bytes(&rows) <= INLINE_BYTES {
+                return read(&rows).map_err(told);
+            }
+            Io::joined(blocking.spawn_blocking(move || read(&rows).map_err(told))).await
+        })
+    }
 }
 
 /// The first row, if there is one, as something.
@@ -141,18 +165,14 @@ impl Store for PostgresStore {
     }
 
     fn read(&self, query: ReadBlocks) -> BoxFuture<'static, Result<Vec<Block>, StoreError>> {
-        let Some((sql, params)) = query::read(&query) else { return Box::pin(ready(Ok(Vec::new()))) };
-        let (pool, target) = (Arc::clone(&self.pool), Arc::clone(&self.target));
-        let blocking = self.io.blocking();
-        let task = self.io.spawn(async move { pool.query("read", sql, &params).await });
-        Box::pin(async move {
-            let rows = Io::joined(task).await?;
-            let told = move |fault| target.error("read", fault);
-            if query::raw_bytes(&rows) <= INLINE_BYTES {
-                return query::blocks(&rows, &query).map_err(told);
-            }
-            Io::joined(blocking.spawn_blocking(move || query::blocks(&rows, &query).map_err(told))).await
-        })
+        match query::read(&query) {
+            Some(question) => self.ask_for_blocks(question, move |rows| query::blocks(rows, &query)),
+            None => Box::pin(ready(Ok(Vec::new()))),
+        }
+    }
+
+    fn window(&self, query: ReadWindow) -> Option<BoxFuture<'static, Result<Option<Window>, StoreError>>> {
+        Some(self.ask_for_blocks(query::window(&query), move |rows| query::windowed(rows, query)))
     }
 
     fn extent(&self, thread: ThreadId) -> BoxFuture<'static, Result<Extent, StoreError>> {

@@ -2,5 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test fails by panicking; children print")]
 
+mod child;
+mod leases;
+mod processes;
 mod server;
 mod suite;

@@ -48,17 +48,20 @@ struct Counts {
 impl Balancer {
     /// Starts one before these servers, whether they are there yet or not.
     pub fn start(servers: &[SocketAddr]) -> Self {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.set_nonblocking(true).expect("a listener can be so");
         let addr = listener.local_addr().expect("it is bound");
         let servers = servers.iter().map(|addr| (*addr, AtomicU64::new(0))).collect();
         let counts = Arc::new(Counts { servers, refused: AtomicU64::new(0), turn: AtomicUsize::new(0) });
         let (stop, stopped) = oneshot::channel();
-        let serving = serve(listener, Arc::clone(&counts));
+        let serving = Arc::clone(&counts);
+        // With a runtime of its own, so that tests with and without one can have it.
         let thread = thread::spawn(move || {
+            let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).expect("a listener");
                 tokio::select! {
-                    () = serving => {}
+                    () = serve(listener, serving) => {}
                     _ = stopped => {}
                 }
             });

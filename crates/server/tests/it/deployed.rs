@@ -92,6 +92,10 @@ impl<'a> Deployed<'a> {
         until("the server ends", PATIENCE, || running.child.try_wait().unwrap())
     }
 
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.addr)
     }

@@ -1,5 +1,7 @@
 //! Runs that live elsewhere: started here, fed by their producer, ended by it, or by us when it is gone.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use taffrail_mcp_core::{Event, Reason, RunFinished, RunFold, RunId, RunStart, RunStatus, ThreadId};
 use taffrail_relay::RelayError;
@@ -71,7 +73,7 @@ impl Service {
     }
 
     /// Goes on with a run whose producer was taken for gone and has come back.
-    pub(crate) async fn producer_is_back(&self, fold: RunFold) -> Result<RunFold, RunsError> {
+    pub(crate) async fn producer_is_back(&self, fold: Arc<RunFold>) -> Result<RunFold, RunsError> {
         let start = [start(fold.playbook.clone(), true)];
         let still = |fold: Option<&RunFold>| fold.is_some_and(was_given_up);
         let gone_on = self.inner.relay.commit_if(&fold.thread, &fold.run, &start, None, still).await?;

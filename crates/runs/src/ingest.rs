@@ -49,8 +49,7 @@ impl Service {
             return Err(RunsError::NotExternal { run: run.clone(), kind: event.kind().to_owned() });
         }
         if external::was_given_up(&fold) {
-            fold = self.producer_is_back(fold).await?;
-            held.saw(fold.clone());
+            fold = held.saw(self.producer_is_back(fold).await?);
         }
         let ends = folding(&arrival).any(|event| matches!(event, Event::RunFinished(end) if end.depth == 0));
         let written = written(&arrival);
@@ -71,12 +70,12 @@ impl Service {
             Some(written) => (written, silence * 2 / 3),
             None => (fold.updated_at, silence / 3),
         };
-        if clock::since(last) > limit {
-            if let Some(fold) = self.unless_over(&fold, Note::info("producer-alive").into()).await? {
-                held.saw(fold);
-            }
+        if clock::since(last) > limit
+            && let Some(fold) = self.unless_over(&fold, Note::info("producer-alive").into()).await?
+        {
+            held.saw(fold);
         }
-        Ok(Ingested { receipt, cancel: fold.cancel })
+        Ok(Ingested { receipt, cancel: fold.cancel.clone() })
     }
 
     /// Writes an event of ours into a run, unless that is over.
@@ -90,7 +89,7 @@ impl Service {
         if let Some(held) = self.inner.ingests.find(run) {
             if held.look_due() {
                 match self.read(run).await {
-                    Ok(fold) => held.saw(fold),
+                    Ok(fold) => _ = held.saw(fold),
                     Err(error) => {
                         self.inner.ingests.drop(run);
                         return Err(error);
@@ -125,7 +124,7 @@ struct Held {
 
 #[derive(Debug)]
 struct Seen {
-    fold: RunFold,
+    fold: Arc<RunFold>,
     /// When it was read; `None` when it is known to be old.
     at: Option<Instant>,
     used: Instant,
@@ -136,13 +135,15 @@ impl Held {
         lock(&self.state)
     }
 
-    fn fold(&self) -> RunFold {
-        self.seen().fold.clone()
+    fn fold(&self) -> Arc<RunFold> {
+        Arc::clone(&self.seen().fold)
     }
 
-    fn saw(&self, fold: RunFold) {
+    fn saw(&self, fold: RunFold) -> Arc<RunFold> {
+        let fold = Arc::new(fold);
         let mut seen = self.seen();
-        (seen.fold, seen.at) = (fold, Some(Instant::now()));
+        (seen.fold, seen.at) = (Arc::clone(&fold), Some(Instant::now()));
+        fold
     }
 
     fn expire(&self) {
@@ -177,7 +178,7 @@ impl Ingests {
 
     fn hold(&self, run: &RunId, publisher: Publisher, fold: RunFold) -> Arc<Held> {
         let now = Instant::now();
-        let seen = Seen { fold, at: Some(now), used: now };
+        let seen = Seen { fold: Arc::new(fold), at: Some(now), used: now };
         let held = Arc::new(Held { publisher, state: Mutex::new(seen) });
         let mut runs = lock(&self.runs);
         if runs.len() >= MAX_HELD {

@@ -38,8 +38,8 @@ pub enum Work {
         output_cap: Option<u64>,
     },
     /// Something that runs elsewhere and sends its events here ([`Service::ingest`]). Its `run-start` is written here, with
-    /// `external: true`; its producer sends everything else, `run-finished` last. No process of ours hosts it, and it
-    /// has no spool file.
+    /// `external: true` and `external` as its `entry`, whatever states it has; its producer sends everything else,
+    /// `run-finished` last. No process of ours hosts it, and it has no spool file.
     External {
         /// What the run is called: 1 to 200 characters.
         name: String,

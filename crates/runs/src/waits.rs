@@ -49,7 +49,7 @@ impl Watched {
                 let same = match (&*known, &seen) {
                     (Some(Ok(known)), Ok(seen)) => {
                         let turned = (known.status, known.changed) != (seen.status, seen.changed);
-                        !turned && !(every_record && known.last != seen.last)
+                        !(turned || (every_record && known.last != seen.last))
                     }
                     _ => false,
                 };

@@ -67,12 +67,12 @@ fn a_flood_arrives_whole() {
     let world = World::new();
     let there = There::new(&world);
     let flood = case("flood.sh");
-    there.expect(0, &["exec", "--quiet", "--", &flood, "200000"]);
+    there.expect(0, &["exec", "--quiet", "--", &flood, "40000"]);
     let snapshot = there.expect(0, &["status", &there.only_run(), "--json"]).json();
-    assert_eq!((&snapshot["status"], &snapshot["usage"]["log_lines"]), (&"done".into(), &200_000.into()));
+    assert_eq!((&snapshot["status"], &snapshot["usage"]["log_lines"]), (&"done".into(), &40_000.into()));
     let records = there.records(&there.only_run());
     assert_whole(&records, "done");
-    assert_eq!(logs(&records, "stdout").len(), 200_000);
+    assert_eq!(logs(&records, "stdout").len(), 40_000);
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub(crate) async fn exec(common: &cli::Common, client: &Client, args: cli::Exec)
     context::make_private(layout.root())?;
     context::guard();
     let (remark, mut remarks) = mpsc::unbounded_channel();
-    let signals = Signals::new(remark);
+    let signals = Signals::new(remark, Some("what the command writes is kept here until then"));
     let job = Job::new(client.server().to_string(), run.clone(), thread.clone(), name.clone());
     let mut sending = begin(Folder::make(&layout, &job)?, job, signals.clone())?;
     let service = sending.service.clone();
@@ -73,21 +73,20 @@ pub(crate) async fn exec(common: &cli::Common, client: &Client, args: cli::Exec)
         })
     };
     let others = {
-        let (client, signals) = (client.clone(), signals.clone());
+        let (client, signals) = (client.clone(), Signals { when_lost: None, ..signals.clone() });
         tokio::spawn(async move { leftovers::send(&layout, &client, &signals).await })
     };
     let fold = watch_with(&service, &started.run, started.after, show, &mut remarks, there).await?;
     signals.hurry.cancel();
-    let whole = Drain { own, others, remarks, drain }.finish().await?;
-    if !whole {
+    let rest = Drain { own, others, remarks, drain }.finish().await?;
+    if rest != Rest::Nothing {
         let total = fold.last.0.saturating_sub(signals.skipped.load(Ordering::Relaxed));
         let unsent = total.saturating_sub(signals.acknowledged.load(Ordering::Relaxed));
-        say(&format!(
-            "{unsent} records of run {run} are not at {server}: they are kept in {}, and the next `{hint} exec --url`, or \
-             `{hint} push`, sends them",
-            kept.display(),
-            hint = view::hint(),
-        ));
+        let then = match rest {
+            Rest::Never => "no more of them is taken there".to_owned(),
+            _ => format!("`{} push`, or the next run that is sent there, sends them", view::hint()),
+        };
+        say(&format!("{unsent} records of run {run} are not at {server}: they are kept in {}; {then}", kept.display()));
     }
     service.close().await;
     Ok(exit::of_exec(&fold))
@@ -108,6 +107,16 @@ fn there(snapshot: Snapshot) -> Snapshot {
     Snapshot { checkpoint: None, ..snapshot }
 }
 
+/// What has not arrived when there is no more time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    /// Somebody else sends it.
+    Later,
+    /// The server has ended the run, or knows nothing of it any more.
+    Never,
+}
+
 /// What is still to be sent when the command has ended.
 struct Drain {
     own: JoinHandle<(Sending, Result<Sent>)>,
@@ -117,26 +126,31 @@ struct Drain {
 }
 
 impl Drain {
-    /// Waits for it, but not too long, and not after another signal. Whether all of the run has arrived.
-    async fn finish(self) -> Result<bool> {
+    /// Waits for it, but not too long, and not after another signal.
+    async fn finish(self) -> Result<Rest> {
         let Self { mut own, mut others, mut remarks, drain } = self;
         let mut signals = watch::Signals::new()?;
         let deadline = tokio::time::sleep(drain);
         let patience = tokio::time::sleep(SAY_AFTER);
         tokio::pin!(deadline, patience);
-        let (mut whole, mut told) = (None, false);
+        let (mut rest, mut told) = (None, false);
         loop {
             tokio::select! {
-                ended = &mut own, if whole.is_none() => {
+                ended = &mut own, if rest.is_none() => {
                     let (sending, sent) = ended?;
-                    let arrived = matches!(sent?, Sent::Whole);
-                    whole = Some(arrived);
-                    sending.close(arrived).await;
-                    if !arrived {
+                    let arrived = match sent? {
+                        Sent::Whole => Rest::Nothing,
+                        Sent::Refused(_) if sending.job.given_up.is_some() => Rest::Never,
+                        Sent::Refused(_) => Rest::Later,
+                    };
+                    rest = Some(arrived);
+                    sending.close(arrived == Rest::Nothing).await;
+                    if arrived != Rest::Nothing {
                         break;
                     }
                 }
-                _ = &mut others, if whole.is_some() => break,
+                // Those of others, too, now that the server is there.
+                _ = &mut others, if rest.is_some() => break,
                 Some(text) = remarks.recv() => say(&text),
                 () = &mut patience, if !told => {
                     told = true;
@@ -151,7 +165,7 @@ impl Drain {
         while let Ok(text) = remarks.try_recv() {
             say(&text);
         }
-        Ok(whole == Some(true))
+        Ok(rest.unwrap_or(Rest::Later))
     }
 }
 

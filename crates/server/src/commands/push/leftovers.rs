@@ -63,7 +63,7 @@ fn free(layout: &Layout) -> impl Iterator<Item = (Folder, Job)> {
 /// Sends one; `None` when there was nothing.
 async fn one(folder: Folder, job: Job, client: &Client, others: &Signals) -> Option<Left> {
     let (run, url, path) = (job.run.clone(), job.url.clone(), folder.path().display().to_string());
-    let signals = Signals { hurry: others.hurry.clone(), ..Signals::new(others.remarks.clone()) };
+    let signals = Signals { hurry: others.hurry.clone(), ..Signals::new(others.remarks.clone(), others.when_lost) };
     let sent = whole(folder, job, client, signals.clone()).await;
     let records = signals.acknowledged.load(Ordering::Relaxed);
     let why = match sent {
@@ -130,7 +130,7 @@ pub(crate) async fn push(common: &cli::Common, args: cli::Push) -> Result<u8> {
         }
     }
     let (remark, mut remarks) = mpsc::unbounded_channel();
-    let signals = Signals::new(remark);
+    let signals = Signals::new(remark, Some("trying again"));
     signals.hurry.cancel();
     let all = {
         let sending = join_all(servers.keys().map(|url| to_one(&layout, url, &remote, &signals, drain)));

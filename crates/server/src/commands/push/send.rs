@@ -37,17 +37,15 @@ pub(super) struct Signals {
     pub(super) skipped: Arc<AtomicU64>,
     /// For people.
     pub(super) remarks: mpsc::UnboundedSender<String>,
+    /// What is said after why the server cannot be reached; `None` when somebody else says that.
+    pub(super) when_lost: Option<&'static str>,
 }
 
 impl Signals {
-    pub(super) fn new(remarks: mpsc::UnboundedSender<String>) -> Self {
+    pub(super) fn new(remarks: mpsc::UnboundedSender<String>, when_lost: Option<&'static str>) -> Self {
         // The opening `run-start` is the server's own.
-        Self {
-            hurry: CancellationToken::new(),
-            acknowledged: Arc::default(),
-            skipped: Arc::new(AtomicU64::new(1)),
-            remarks,
-        }
+        let skipped = Arc::new(AtomicU64::new(1));
+        Self { hurry: CancellationToken::new(), acknowledged: Arc::default(), skipped, remarks, when_lost }
     }
 
     pub(super) fn say(&self, text: impl Into<String>) {
@@ -61,7 +59,7 @@ impl Signals {
 pub(super) enum Sent {
     /// Everything is there.
     Whole,
-    /// The server takes no more of it.
+    /// The server takes no more of it, from this one or at all.
     Refused(ClientError),
 }
 
@@ -91,9 +89,15 @@ impl Sending {
                 }
                 Some(Ok(Pushed::Cancel(request))) => self.cancel(request.actor, request.reason, request.kill),
                 Some(Ok(Pushed::Lost { why })) => {
-                    self.signals.say(format!("{why}; what the command writes is kept here until then"));
+                    if let Some(then) = self.signals.when_lost {
+                        self.signals.say(format!("{why}; {then}"));
+                    }
                 }
-                Some(Ok(Pushed::Restored)) => self.signals.say(format!("{} takes records again", self.job.url)),
+                Some(Ok(Pushed::Restored)) => {
+                    if self.signals.when_lost.is_some() {
+                        self.signals.say(format!("{} takes records again", self.job.url));
+                    }
+                }
                 Some(Ok(Pushed::Done)) | None => return Ok(Sent::Whole),
                 Some(Err(error)) => return Ok(Sent::Refused(self.refused(error))),
             }

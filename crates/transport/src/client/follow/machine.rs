@@ -61,6 +61,17 @@ pub(super) enum Failure {
     NoStream,
 }
 
+/// What that means for who follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outlook {
+    /// Nothing: so connections end that were as they should be.
+    Usual,
+    /// It is tried again, later or in another way.
+    Trouble,
+    /// No stream comes through, and there is no other way.
+    Blocked,
+}
+
 /// Decides for one follower.
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -158,15 +169,18 @@ impl Machine {
         self.backoff.at_least(after);
     }
 
-    /// What was begun came to nothing; tells how long is waited. `false` when no stream comes through and there is no
-    /// other way.
-    pub(super) fn failed(&mut self, now: Instant, failure: Failure, random: u64) -> bool {
+    /// What was begun came to nothing.
+    pub(super) fn failed(&mut self, now: Instant, failure: Failure, random: u64) -> Outlook {
+        let mut outlook = Outlook::Trouble;
         match self.phase {
             Phase::Opening { .. } => self.speak_against(failure, now),
             Phase::Open { since, heard, progress } => {
                 let lived = heard.is_some() && now.duration_since(since) >= SHORT;
                 match failure {
-                    Failure::Closed if progress || lived => self.comes_through(),
+                    Failure::Closed if progress || lived => {
+                        outlook = Outlook::Usual;
+                        self.comes_through();
+                    }
                     _ => self.speak_against(failure, now),
                 }
             }
@@ -174,7 +188,10 @@ impl Machine {
         }
         let until = now + self.backoff.after_failure(None, random);
         self.phase = Phase::Waiting { until };
-        self.can_poll || self.against < ENOUGH
+        match self.can_poll || self.against < ENOUGH {
+            true => outlook,
+            false => Outlook::Blocked,
+        }
     }
 
     fn speak_against(&mut self, failure: Failure, now: Instant) {

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use self::{
     connect::{Io, Told},
-    machine::{Failure, Machine, Order, Step, Verdict},
+    machine::{Failure, Machine, Order, Outlook, Step, Verdict},
 };
 use super::{Client, ClientError, Entry, EventPage, jitter};
 
@@ -59,7 +59,8 @@ pub enum Followed {
 /// How the following goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connection {
-    /// The server is away, or the connection broke; it is tried again for ever.
+    /// The server is away, or connections break before they bring anything; it is tried again for ever. A connection
+    /// that ends and is made again at once is not told.
     Lost {
         /// What happened.
         why: String,
@@ -285,13 +286,13 @@ impl Follow {
     }
 
     fn lost(&mut self, failure: Failure, why: String, now: Instant) {
-        if !self.machine.failed(now, failure, jitter::random()) {
-            self.failed = Some(ClientError::Blocked { server: self.client.server().to_string() });
-            return;
-        }
-        match self.machine.is_polling(now) {
-            true => self.tell(Connection::Polling),
-            false => self.tell(Connection::Lost { why }),
+        match self.machine.failed(now, failure, jitter::random()) {
+            Outlook::Usual => {}
+            Outlook::Blocked => {
+                self.failed = Some(ClientError::Blocked { server: self.client.server().to_string() });
+            }
+            Outlook::Trouble if self.machine.is_polling(now) => self.tell(Connection::Polling),
+            Outlook::Trouble => self.tell(Connection::Lost { why }),
         }
     }
 

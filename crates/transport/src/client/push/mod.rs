@@ -12,6 +12,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use self::machine::{Begun, Machine, Step, Verdict};
 use super::{Client, ClientError, IngestAnswer, IngestBatch, StartRun, jitter};
 
+/// A failure that is over with the next try is nobody's business.
+const TOLD_AFTER: u32 = 2;
+
 /// Events that go together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
@@ -57,7 +60,7 @@ pub enum Pushed {
     Acknowledged(u64),
     /// Somebody asked the server for the run's end: end it here.
     Cancel(CancelRequested),
-    /// The server is away, or refuses for the moment; it is tried again for ever.
+    /// The server is away, or refuses for the moment; it is tried again for ever. Told when it has failed twice.
     Lost {
         /// What happened.
         why: String,
@@ -78,7 +81,8 @@ pub struct Push<S> {
     machine: Machine,
     io: Option<BoxFuture<'static, Result<Answer, ClientError>>>,
     ready: VecDeque<Pushed>,
-    lost: bool,
+    /// Failures since something was taken.
+    failures: u32,
     cancel: Option<CancelRequested>,
     failed: Option<ClientError>,
     over: bool,
@@ -102,7 +106,7 @@ impl Client {
             machine,
             io: None,
             ready: VecDeque::new(),
-            lost: false,
+            failures: 0,
             cancel: None,
             failed: None,
             over: false,
@@ -194,10 +198,11 @@ impl<S: Source> Push<S> {
                 match self.machine.failed(now, &error, jitter::random()) {
                     Verdict::Corrected => {}
                     Verdict::GiveUp => self.failed = Some(error),
-                    Verdict::Again if self.lost => {}
                     Verdict::Again => {
-                        self.lost = true;
-                        self.ready.push_back(Pushed::Lost { why: error.to_string() });
+                        self.failures = self.failures.saturating_add(1);
+                        if self.failures == TOLD_AFTER {
+                            self.ready.push_back(Pushed::Lost { why: error.to_string() });
+                        }
                     }
                 }
                 return;
@@ -205,7 +210,7 @@ impl<S: Source> Push<S> {
         };
         let before = self.run.acknowledged;
         self.run.acknowledged = self.machine.accepted(now);
-        if std::mem::take(&mut self.lost) {
+        if std::mem::take(&mut self.failures) >= TOLD_AFTER {
             self.ready.push_back(Pushed::Restored);
         }
         match answer {

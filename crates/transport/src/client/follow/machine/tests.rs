@@ -55,12 +55,12 @@ impl Pair {
         let deadline = self.machine.deadline().unwrap();
         let waited = deadline - self.now;
         self.now = deadline;
-        assert!(self.machine.failed(self.now, Failure::TooLate, MOST));
+        assert_eq!(self.machine.failed(self.now, Failure::TooLate, MOST), Outlook::Trouble);
         waited
     }
 
-    fn closed(&mut self) {
-        assert!(self.machine.failed(self.now, Failure::Closed, MOST));
+    fn closed(&mut self) -> Outlook {
+        self.machine.failed(self.now, Failure::Closed, MOST)
     }
 
     fn heard(&mut self, progress: bool) {
@@ -102,7 +102,7 @@ fn a_server_that_restarts_is_asked_again_soon_and_then_less_often() {
     pair.opened();
     pair.heard(true);
     pair.machine.retry(2 * S);
-    pair.pass(S).closed();
+    assert_eq!(pair.pass(S).closed(), Outlook::Usual);
     let mut waits = Vec::new();
     for _ in 0..12 {
         waits.push(pair.stream());
@@ -134,7 +134,7 @@ fn a_proxy_that_ends_idle_streams_is_no_reason_to_poll() {
         assert!(pair.stream() < 2 * S);
         pair.opened();
         pair.heard(false);
-        pair.pass(30 * S).closed();
+        assert_eq!(pair.pass(30 * S).closed(), Outlook::Usual);
     }
 }
 
@@ -213,7 +213,7 @@ fn streams_that_end_at_once_lead_to_polling() {
         pair.stream();
         pair.opened();
         pair.heard(false);
-        pair.pass(S).closed();
+        assert_eq!(pair.pass(S).closed(), Outlook::Trouble);
     }
     assert!(matches!(pair.next().0, Step::Poll { .. }));
     // Those that brought a record have helped.
@@ -231,7 +231,7 @@ fn streams_that_end_at_once_lead_to_polling() {
 fn what_is_no_stream_leads_to_polling_at_once() {
     let mut pair = Pair::new();
     pair.stream();
-    assert!(pair.machine.failed(pair.now, Failure::NoStream, 0));
+    assert_eq!(pair.machine.failed(pair.now, Failure::NoStream, 0), Outlook::Trouble);
     assert!(matches!(pair.next().0, Step::Poll { .. }));
 }
 
@@ -240,7 +240,7 @@ fn a_thread_has_no_other_way() {
     let mut pair = Pair::new();
     pair.machine = Machine::new(FollowConfig::default(), RetryConfig::default(), false);
     pair.stream();
-    assert!(!pair.machine.failed(pair.now, Failure::NoStream, 0));
+    assert_eq!(pair.machine.failed(pair.now, Failure::NoStream, 0), Outlook::Blocked);
 }
 
 #[test]
@@ -316,7 +316,7 @@ proptest! {
                 3 => _ = pair.machine.failed(pair.now, Failure::Closed, random),
                 4 => {
                     pair.now = deadline;
-                    pair.machine.failed(pair.now, Failure::TooLate, random);
+                    _ = pair.machine.failed(pair.now, Failure::TooLate, random);
                 }
                 5 => _ = pair.machine.failed(pair.now, Failure::NoStream, random),
                 6 => _ = pair.machine.refused(pair.now, &unreachable(), random),

@@ -120,8 +120,8 @@ fn people_are_told_where_to_go_and_the_link_works_once() {
     assert_eq!(done.code, Some(0));
     let log = done.stderr;
     assert!(log.contains("route=\"/login\" status=303") && log.contains("principal=\"cookie\""), "{log}");
-    for secret in [&token, &code, cookie.split_once('=').unwrap().1] {
-        assert!(!log.contains(secret.as_ref() as &str), "{log}");
+    for secret in [token.as_str(), &code, cookie.split_once('=').unwrap().1] {
+        assert!(!log.contains(secret), "{log}");
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::net::IpAddr;
 
-use axum::http::{HeaderMap, Uri, header, uri::Authority};
+use axum::http::{HeaderMap, HeaderValue, Uri, header, uri::Authority};
 
 use super::Ends;
 use crate::http::{HttpConfig, code::Code, params::shown, problem::Problem};
@@ -100,15 +100,17 @@ impl Hosts {
         if ours { Ok(authority) } else { Err(refused(format!("the Host is {}", shown(authority.as_str())))) }
     }
 
-    /// Refuses what a page of another origin asks. `host` is the name by which we were called.
-    pub(super) fn check_origin(&self, headers: &HeaderMap, host: &Authority) -> Result<(), Problem> {
-        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
+    /// Refuses what a page of another origin asks; gives the origin when it is one that was allowed. `host` is the name
+    /// by which we were called.
+    pub(super) fn check_origin(&self, headers: &HeaderMap, host: &Authority) -> Result<Option<HeaderValue>, Problem> {
+        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(None) };
         let text = String::from_utf8_lossy(origin.as_bytes());
         let parsed = text.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some() && uri.authority().is_some());
-        let own = parsed.as_ref().is_some_and(|uri| is_at(uri, host));
-        let listed = || parsed.as_ref().and_then(origin_of).is_some_and(|origin| self.origins.contains(&origin));
-        if own || listed() {
-            return Ok(());
+        if parsed.as_ref().is_some_and(|uri| is_at(uri, host)) {
+            return Ok(None);
+        }
+        if parsed.as_ref().and_then(origin_of).is_some_and(|origin| self.origins.contains(&origin)) {
+            return Ok(Some(origin.clone()));
         }
         let detail = format!(
             "the Origin is {}: pages of this server may ask, and those of origins given with --allowed-origin or --public-url",

@@ -6,11 +6,12 @@
 
 mod auth;
 mod hosts;
+mod pages;
 mod rate;
 mod told;
 
 use std::{
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     panic::AssertUnwindSafe,
     sync::{Arc, OnceLock},
     time::Duration,
@@ -20,7 +21,7 @@ use axum::{
     Router,
     body::Body,
     extract::MatchedPath,
-    http::{HeaderMap, Method, Request, Uri},
+    http::{HeaderMap, HeaderValue, Method, Request, Uri},
     response::{IntoResponse as _, Response},
 };
 use bytes::Bytes;
@@ -71,42 +72,61 @@ impl Gate {
         let method = request.method().clone();
         let remote = self.app.hosts().client(request.headers(), ends);
         let chosen = Chosen::default();
-        let mut principal = None;
-        let response = match self.admit(request.method(), request.uri(), request.headers(), ends, remote) {
-            Ok(admitted) => {
-                principal = admitted;
-                let mut request = request.map(Body::new);
-                request.extensions_mut().insert(admitted.unwrap_or(Principal::Nobody));
-                request.extensions_mut().insert(chosen.clone());
-                self.route(request).await
+        let (mut principal, mut page) = (Principal::Nobody, None);
+        let mut response = match self.known(request.uri(), request.headers(), ends, remote) {
+            Ok(origin) => {
+                page = origin;
+                if page.is_some() && pages::only_asks(&method, request.headers()) {
+                    pages::may_ask()
+                } else {
+                    match self.admit(&method, request.uri(), request.headers()) {
+                        Ok(who) => {
+                            principal = who;
+                            let mut request = request.map(Body::new);
+                            request.extensions_mut().insert(who);
+                            request.extensions_mut().insert(chosen.clone());
+                            self.route(request).await
+                        }
+                        Err(problem) => self.refuse(problem),
+                    }
+                }
             }
-            Err(problem) => {
-                self.app.metrics().refused(problem.code());
-                problem.into_response()
-            }
+            Err(problem) => self.refuse(problem),
         };
+        if let Some(origin) = page {
+            pages::let_read(&mut response, origin);
+        }
         let route = chosen.0.get().copied().unwrap_or("none");
         let told = |body| Told::new(body, self.app.clone(), route, method, started, principal, remote);
         told::respond(response, told)
     }
 
-    /// Decides whether the router sees a request. `None`: nobody in particular asks, for what needs nobody.
-    fn admit(
+    /// Decides whether somebody may speak to this server at all. Gives the origin of a page that was allowed to.
+    fn known(
         &self,
-        method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
         ends: Ends,
-        remote: std::net::IpAddr,
-    ) -> Result<Option<Principal>, Problem> {
+        remote: IpAddr,
+    ) -> Result<Option<HeaderValue>, Problem> {
         self.measure(uri, headers)?;
         let host = self.app.hosts().check_host(uri, headers, ends)?;
-        self.app.hosts().check_origin(headers, &host)?;
+        let origin = self.app.hosts().check_origin(headers, &host)?;
         self.app.rates().admit(remote)?;
-        if paths::OPEN.contains(&uri.path()) {
-            return Ok(None);
+        Ok(origin)
+    }
+
+    /// Decides who asks, and whether they may.
+    fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Principal, Problem> {
+        match paths::OPEN.contains(&uri.path()) {
+            true => Ok(Principal::Nobody),
+            false => self.app.keys().principal(method, headers),
         }
-        self.app.keys().principal(method, headers).map(Some)
+    }
+
+    fn refuse(&self, problem: Problem) -> Response {
+        self.app.metrics().refused(problem.code());
+        problem.into_response()
     }
 
     /// Refuses a head that is too large.
@@ -153,4 +173,55 @@ fn note_route(request: Request<Body>) -> Request<Body> {
         let _ = chosen.0.set(known.unwrap_or("other"));
     }
     request
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use http_body_util::BodyExt as _;
+    use taffrail_relay::{MemoryStore, Relay};
+    use taffrail_runs::{Config, Layout, Service};
+
+    use super::*;
+    use crate::http::HttpConfig;
+
+    /// A gate before routes that misbehave.
+    fn gate(dir: &std::path::Path) -> Gate {
+        let relay = Relay::start(Arc::new(MemoryStore::new()), Default::default()).unwrap();
+        let config = Config::new(Layout::new(dir), dir.to_owned(), dir.to_owned());
+        let app = App::new(Service::open(relay, config).unwrap(), HttpConfig::default());
+        let panics = async || -> &'static str { panic!("as tests do") };
+        let never = async || -> &'static str { std::future::pending().await };
+        Gate::new(app, Router::new().route("/panics", get(panics)).route("/never", get(never)))
+    }
+
+    async fn ask(gate: &Gate, path: &str) -> (u16, serde_json::Value) {
+        let request = Request::builder().uri(path).header("host", "localhost").body(Body::empty()).unwrap();
+        let here = SocketAddr::from(([127, 0, 0, 1], 1));
+        let response = gate.handle(request, Ends { remote: here, local: here }).await;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = gate(dir.path());
+        for _ in 0..2 {
+            let (status, problem) = ask(&gate, "/panics").await;
+            assert_eq!((status, &problem["code"]), (500, &"internal".into()));
+            assert!(!problem.to_string().contains("as tests do"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_never_comes_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = gate(dir.path());
+        let begun = Instant::now();
+        let (status, problem) = ask(&gate, "/never").await;
+        assert_eq!((status, &problem["code"]), (408, &"too-slow".into()));
+        assert_eq!(begun.elapsed(), gate.app.config().limits.request_time);
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) struct Told {
     status: StatusCode,
     started: Instant,
     bytes: u64,
-    principal: Option<Principal>,
+    principal: Principal,
     remote: IpAddr,
 }
 
@@ -38,7 +38,7 @@ impl Told {
         route: &'static str,
         method: Method,
         started: Instant,
-        principal: Option<Principal>,
+        principal: Principal,
         remote: IpAddr,
     ) -> Self {
         Self { body, app, route, method, status: StatusCode::OK, started, bytes: 0, principal, remote }
@@ -89,7 +89,7 @@ impl Drop for Told {
             status = self.status.as_u16(),
             bytes = self.bytes,
             ms = elapsed.as_micros() as f64 / 1000.0,
-            principal = self.principal.unwrap_or(Principal::Nobody).as_str(),
+            principal = self.principal.as_str(),
             remote = %self.remote,
             "request"
         );

@@ -73,6 +73,33 @@ async fn other_hosts_and_origins_are_turned_away_everywhere() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_allowed_to_ask_may_read_the_answers() {
+    let ground = Ground::with(|config| config.allowed_origins.push("https://console.example".parse().unwrap()));
+    let page = ("origin", "https://console.example");
+    let answer = ground.send(Method::GET, "/api/v1/runs", &[page], Body::empty()).await;
+    assert_eq!(answer.header("access-control-allow-origin"), "https://console.example");
+    assert_eq!(answer.header("vary"), "origin");
+    assert!(!answer.headers.contains_key("access-control-allow-credentials"));
+    // Also when it is a mistake: the script has to see which.
+    let refused = ground.send(Method::GET, "/api/v1/runs", &[page, ("authorization", "")], Body::empty()).await;
+    refused.problem(401, "unauthorized");
+    assert_eq!(refused.header("access-control-allow-origin"), "https://console.example");
+    let asks = [page, ("authorization", ""), ("access-control-request-method", "POST")];
+    let asked = ground.send(Method::OPTIONS, "/api/v1/threads/t/runs", &asks, Body::empty()).await;
+    assert_eq!((asked.status.as_u16(), asked.header("access-control-allow-methods")), (204, "GET, POST"));
+    for name in ["authorization", "content-type", "last-event-id", "mcp-protocol-version"] {
+        assert!(asked.header("access-control-allow-headers").contains(name), "{name}");
+    }
+    // Our own pages need none of that, and others get none.
+    let own = ground.send(Method::GET, "/api/v1/runs", &[("origin", "http://localhost:7433")], Body::empty()).await;
+    assert!(!own.headers.contains_key("access-control-allow-origin"));
+    let evil = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
+    let other = ground.send(Method::OPTIONS, "/api/v1/threads/t/runs", &evil, Body::empty()).await;
+    other.problem(403, "unknown-origin");
+    assert!(!other.headers.contains_key("access-control-allow-origin"));
+}
+
+#[tokio::test]
 async fn the_printed_url_signs_in_once() {
     let ground = Ground::new();
     let path = ground.http.sign_in_path().unwrap();

@@ -166,7 +166,7 @@ impl Answer {
 
 /// A server on a free port.
 pub(crate) struct Serving {
-    pub(crate) dir: TempDir,
+    _dir: TempDir,
     pub(crate) service: Service,
     pub(crate) addr: SocketAddr,
     pub(crate) sign_in: String,
@@ -181,7 +181,7 @@ impl Serving {
         let (addr, sign_in) = (server.local_addr(), server.sign_in_url());
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.serve(async { _ = stopped.await }));
-        Self { dir, service, addr, sign_in, stop: Some(stop), task: Some(task) }
+        Self { _dir: dir, service, addr, sign_in, stop: Some(stop), task: Some(task) }
     }
 
     /// Asks the server to end.

@@ -46,7 +46,7 @@ async fn every_route_is_in_it_and_nothing_else() {
         operations(&document).into_iter().map(|(method, path, _)| (path.to_owned(), method.to_uppercase())).collect();
     let mut there = BTreeSet::new();
     for path in ground.http.routes() {
-        let asked = path.replace('{', "").replace('}', "");
+        let asked = path.replace(['{', '}'], "");
         // A method that no route has: the answer says which it has.
         let answer = ground.send(Method::from_bytes(b"BREW").unwrap(), &asked, &[], Body::empty()).await;
         answer.problem(405, "method-not-allowed");

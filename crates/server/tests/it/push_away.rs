@@ -74,7 +74,7 @@ fn away_for_good_and_sent_by_the_next() {
     let run = run_of(&done.records()[0]);
     let unsent = done.records().len() - 1;
     assert!(done.stderr.contains(&format!("{unsent} records of run {run} are not at")), "{}", done.stderr);
-    assert!(done.stderr.contains("exec --url`, or `"), "{}", done.stderr);
+    assert!(done.stderr.contains("push`, or the next run"), "{}", done.stderr);
     // A signal ends the wait for a server.
     let mut exec = there.start(&["exec", "--json", "--", "sh", "-c", "echo x; exit 5"]);
     exec.record(|record| record["type"] == "run-finished");

@@ -48,6 +48,8 @@ codes! {
     BadLine = "bad-line", BAD_REQUEST, "A line is not an event";
     /// An idempotency key is empty or too long.
     BadKey = "bad-key", BAD_REQUEST, "The idempotency key is not one";
+    /// The name of an external run is empty or too long.
+    BadName = "bad-name", BAD_REQUEST, "The name is not one";
     /// There is no operator token, or a wrong one.
     Unauthorized = "unauthorized", UNAUTHORIZED, "Sign in first";
     /// The `Host` is not one that this server answers to.
@@ -74,6 +76,10 @@ codes! {
     KeyReused = "key-reused", CONFLICT, "The idempotency key was used for something else";
     /// The run is not in a state in which this can be done.
     WrongState = "wrong-state", CONFLICT, "Not while the run is in this state";
+    /// The run happens elsewhere: only its producer can do this.
+    ExternalRun = "external-run", CONFLICT, "The run happens elsewhere";
+    /// The run does not happen elsewhere: events of this type come from the process that runs it.
+    NotExternal = "not-external", CONFLICT, "The run does not happen elsewhere";
     /// The checkpoint was used, or the run has a later one.
     CheckpointUsed = "checkpoint-used", CONFLICT, "The checkpoint is used up";
     /// The run waits for something else.
@@ -120,4 +126,26 @@ codes! {
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Not available at the moment";
     /// The server is shutting down.
     Closing = "closing", SERVICE_UNAVAILABLE, "The server is shutting down";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_is_listed_for_people_and_nothing_else() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (_, rest) = text.split_once("\n## Problems\n").unwrap();
+        let section = rest.split("\n## ").next().unwrap();
+        // | 400 | `bad-parameter` | … |
+        let listed = section.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("| ")?.split(" | ");
+            let status = cells.next()?.parse::<u16>().ok()?;
+            Some((status, cells.next()?.trim_matches('`').to_owned()))
+        });
+        let listed: Vec<_> = listed.collect();
+        let there: Vec<_> = Code::ALL.iter().map(|code| (code.status().as_u16(), code.as_str().to_owned())).collect();
+        assert_eq!(listed, there);
+    }
 }

@@ -46,6 +46,7 @@ fn start() -> Route {
             Code::BadParameter,
             Code::BadId,
             Code::BadKey,
+            Code::BadName,
             Code::NoPlaybook,
             Code::NotAcceptable,
             Code::KeyReused,
@@ -133,7 +134,7 @@ fn ingest() -> Route {
             Code::Hole,
             Code::RunOver,
             Code::TooManyProducers,
-            Code::WrongState,
+            Code::NotExternal,
             Code::Overloaded,
         ])
         .problems(&STORE)
@@ -178,6 +179,7 @@ fn approve() -> Route {
             Code::NoRun,
             Code::NotAcceptable,
             Code::WrongState,
+            Code::ExternalRun,
             Code::NotWaitingFor,
             Code::AlreadyDecided,
             Code::HashMoved,
@@ -199,6 +201,7 @@ fn resume() -> Route {
             Code::NoRun,
             Code::NotAcceptable,
             Code::WrongState,
+            Code::ExternalRun,
             Code::CheckpointUsed,
             Code::NoCheckpoint,
             Code::Undecided,

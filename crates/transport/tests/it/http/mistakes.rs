@@ -73,6 +73,7 @@ async fn bodies_are_read_strictly() {
         (start, r#"{"playbook":"lines","external":true}"#, "bad-body", "give one"),
         (start, r#"{"playbook":"lines","name":"x"}"#, "bad-body", "`name` is for external runs"),
         (start, r#"{"external":true}"#, "bad-body", "an external run needs a `name`"),
+        (start, r#"{"external":true,"name":""}"#, "bad-name", "a run's name has 1 to"),
         (start, r#"{"playbook":"lines","idempotency_key":""}"#, "bad-key", "has 1 to 256 characters, this one has 0"),
         (approve.as_str(), r#"{"decision":"maybe","hash":"x","seen_seq":1}"#, "bad-body", "unknown variant `maybe`"),
         (approve.as_str(), r#"{"decision":"approve","seen_seq":1}"#, "bad-body", "missing field `hash`"),
@@ -93,6 +94,8 @@ async fn bodies_are_read_strictly() {
     let inputs = ground.post(start, json!({"playbook": "lines", "inputs": {"n": "many", "m": 1}})).await;
     let told = inputs.problem(422, "bad-inputs");
     assert!(told.contains("playbook lines: ") && told.contains('m'), "{told}");
+    let none = ground.post(start, json!({"external": true, "name": "x", "inputs": {"a": 1}})).await;
+    assert!(none.problem(422, "bad-inputs").contains("an external run takes no inputs"));
     std::fs::write(ground.dir.path().join("playbooks/broken.yaml"), "playbook: broken\nstates: 7\n").unwrap();
     ground.post(start, json!({"playbook": "broken"})).await.problem(422, "bad-playbook");
     assert!(ground.post(start, json!({"playbook": "nope"})).await.problem(404, "no-playbook").contains("nope"));

@@ -131,7 +131,7 @@ async fn runs_of_our_own_take_remarks_and_nothing_that_would_change_them() {
     let (_, snapshot) = web.post("/api/v1/threads/t/runs", json!({"playbook": "gated"})).await;
     let run = taffrail_mcp_core::RunId::new(snapshot["run"].as_str().unwrap()).unwrap();
     let (status, problem) = web.events(&run, format!("{}\n{}", lines(0..2), finished("done"))).await;
-    assert_eq!((status.as_u16(), &problem["code"], &problem["line"]), (409, &json!("wrong-state"), &json!(4)));
+    assert_eq!((status.as_u16(), &problem["code"], &problem["line"]), (409, &json!("not-external"), &json!(4)));
     assert_eq!(problem["stored"], 2);
     assert!(problem["detail"].as_str().unwrap().contains("type run-finished"), "{problem}");
 }

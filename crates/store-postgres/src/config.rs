@@ -11,7 +11,7 @@ pub struct Config {
     /// Most connections that read at once, at least 1; each is opened when it is first needed. Two more, one that
     /// writes and one that hears of changes, are always open. Default: 4.
     pub readers: usize,
-    /// How long one statement may take, on the server; the answer may take 5 s more, and then the connection is given
+    /// How long one statement may take, on the server; the answer may take 2 s more, and then the connection is given
     /// up. Default: 30 s.
     pub statement_timeout: Duration,
     /// How long a read waits for a server that is away, until it fails. Appends fail at once: the relay tries them

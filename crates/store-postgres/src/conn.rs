@@ -18,10 +18,8 @@ use crate::{Durability, fault::Fault, target::Target};
 
 /// Oldest server, as `server_version_num` has it: snapshots and what we say about them came with 13.
 const OLDEST_VERSION: i32 = 130_000;
-/// Longest time for all that has to happen until one server has taken us in: addresses, TLS, password, settings.
-const WELCOME_TIMEOUT: Duration = Duration::from_secs(10);
 /// What the answer to a statement may take longer than the statement.
-const ANSWER_GRACE: Duration = Duration::from_secs(5);
+const ANSWER_GRACE: Duration = Duration::from_secs(2);
 
 /// What goes where: parameters of a statement.
 pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
@@ -67,14 +65,19 @@ impl Conn {
                 conn.settle().await?;
                 Ok(conn)
             };
-            match timeout(WELCOME_TIMEOUT, welcome).await {
+            match timeout(target.welcome, welcome).await {
                 Ok(Ok(conn)) => return Ok(conn),
                 Ok(Err(fault @ Fault::Refused(_))) => return Err(fault),
-                Ok(Err(fault)) => said.push(format!("{name}: {fault}")),
-                Err(_) => said.push(format!("{name}: {}", Fault::Hung(WELCOME_TIMEOUT))),
+                Ok(Err(fault)) => said.push((name, fault.to_string())),
+                Err(_) => said.push((name, Fault::Hung(target.welcome).to_string())),
             }
         }
-        Err(Fault::Unreachable(said.join("; ")))
+        // A lone server's name is in the error already.
+        let told = match said.as_slice() {
+            [(_, what)] => what.clone(),
+            all => all.iter().map(|(name, what)| format!("{name}: {what}")).collect::<Vec<_>>().join("; "),
+        };
+        Err(Fault::Unreachable(told))
     }
 
     /// Checks the server and makes the session as this crate's statements want it.

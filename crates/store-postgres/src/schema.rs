@@ -35,7 +35,7 @@ pub(crate) async fn prepare(conn: &mut Conn, target: &Target) -> Result<(), Faul
 }
 
 async fn bring_up(conn: &mut Conn, target: &Target) -> Result<(), Fault> {
-    conn.query("SELECT pg_advisory_xact_lock($1, hashtext($2))", &[&LOCK, &target.channel]).await?;
+    conn.query("SELECT pg_advisory_xact_lock($1, hashtext($2))", &[&LOCK, &target.schema]).await?;
     // Another process may have been faster.
     let version = look(conn, target).await?;
     if version == 0 && count(conn, HAS_SCHEMA, target).await? == 0 {
@@ -48,19 +48,19 @@ async fn bring_up(conn: &mut Conn, target: &Target) -> Result<(), Fault> {
 }
 
 async fn count(conn: &mut Conn, sql: &'static str, target: &Target) -> Result<i64, Fault> {
-    let rows = conn.query(sql, &[&target.channel]).await?;
+    let rows = conn.query(sql, &[&target.schema]).await?;
     Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or(0))
 }
 
 /// The format of the schema; 0 when it is empty or not there.
 async fn look(conn: &mut Conn, target: &Target) -> Result<u32, Fault> {
-    let rows = conn.query(LOOK, &[&target.channel]).await?;
+    let rows = conn.query(LOOK, &[&target.schema]).await?;
     let (ours, objects) = match rows.first() {
         Some(row) => (row.try_get(0)?, row.try_get::<_, i64>(1)?),
         None => (false, 0),
     };
     if !ours {
-        let other = || format!("schema {:?} holds tables of another program", target.channel);
+        let other = || format!("schema {:?} holds tables of another program", target.schema);
         return if objects == 0 { Ok(0) } else { Err(Fault::Damaged(other())) };
     }
     let rows = conn.query("SELECT version FROM {schema}.taffrail_format", &[]).await?;
@@ -70,7 +70,7 @@ async fn look(conn: &mut Conn, target: &Target) -> Result<u32, Fault> {
     };
     match u32::try_from(version) {
         Ok(version @ 1..=FORMAT_VERSION) => Ok(version),
-        Ok(found) if found > FORMAT_VERSION => Err(Fault::Newer { schema: target.channel.clone(), found }),
-        _ => Err(Fault::Damaged(format!("table taffrail_format of schema {:?} tells no version", target.channel))),
+        Ok(found) if found > FORMAT_VERSION => Err(Fault::Newer { schema: target.schema.clone(), found }),
+        _ => Err(Fault::Damaged(format!("table taffrail_format of schema {:?} tells no version", target.schema))),
     }
 }

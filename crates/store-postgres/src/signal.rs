@@ -113,7 +113,7 @@ impl Signal {
         let (sender, mut heard) = mpsc::unbounded_channel::<Notification>();
         let mut conn = Conn::open(target, Some(sender)).await?;
         // Nobody waits for the disk because of a notification, which is not on it.
-        conn.batch(&format!("SET synchronous_commit = off; LISTEN {}", target.schema)).await?;
+        conn.batch(&format!("SET synchronous_commit = off; LISTEN {}", target.quoted)).await?;
         self.changed();
         let mut seen = self.look(&mut conn).await?;
         let mut next_look = Instant::now() + target.config.poll;
@@ -122,7 +122,7 @@ impl Signal {
             if self.pending.load(Relaxed) && (Instant::now() >= next_word || self.is_closing()) {
                 // Before the statement: an append that comes while it runs needs another one.
                 self.pending.store(false, Relaxed);
-                if let Err(fault) = conn.query(NOTIFY, &[&target.channel]).await {
+                if let Err(fault) = conn.query(NOTIFY, &[&target.schema]).await {
                     self.pending.store(true, Relaxed);
                     return Err(fault);
                 }

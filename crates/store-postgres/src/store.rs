@@ -50,7 +50,7 @@ pub struct PostgresStore {
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (place, schema) = (&self.target.place, &self.target.channel);
+        let (place, schema) = (&self.target.place, &self.target.schema);
         f.debug_struct("PostgresStore").field("place", place).field("schema", schema).finish_non_exhaustive()
     }
 }
@@ -101,7 +101,7 @@ impl PostgresStore {
 
     /// The schema that holds everything.
     pub fn schema(&self) -> &str {
-        &self.target.channel
+        &self.target.schema
     }
 
     /// Asks something, now, and gives a future that waits for the answer and reads it.

@@ -32,10 +32,12 @@ pub(crate) struct Target {
     /// For people: `database "taffrail" on db.example:5432`. Holds no secret.
     pub(crate) place: String,
     /// The schema, quoted for SQL.
-    pub(crate) schema: String,
+    pub(crate) quoted: String,
     /// The same without quotes, which is also the channel of notifications.
-    pub(crate) channel: String,
+    pub(crate) schema: String,
     pub(crate) tls: Tls,
+    /// Longest time for all that has to happen until one server has taken us in: addresses, TLS, password, settings.
+    pub(crate) welcome: Duration,
     pub(crate) config: Config,
 }
 
@@ -71,16 +73,18 @@ impl Target {
         Ok(Self {
             servers,
             place,
-            schema: format!("\"{}\"", config.schema),
-            channel: config.schema.clone(),
+            quoted: format!("\"{}\"", config.schema),
+            schema: config.schema.clone(),
             tls,
+            // A name may have two addresses, of which one does not answer.
+            welcome: base.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT) * 2,
             config,
         })
     }
 
     /// A statement with the schema's name in it.
     pub(crate) fn sql(&self, template: &str) -> String {
-        template.replace("{schema}", &self.schema)
+        template.replace("{schema}", &self.quoted)
     }
 
     /// The error that a caller sees. `doing` completes "could not …", followed by the place.
@@ -218,12 +222,12 @@ mod tests {
     fn own_parameters_have_precedence() {
         let config = Config { schema: "other".into(), ..Config::default() };
         let target = Target::parse("postgres://h/db?schema=mine&application_name=x", config.clone()).unwrap();
-        assert_eq!((target.schema.as_str(), target.channel.as_str()), ("\"mine\"", "mine"));
+        assert_eq!((target.quoted.as_str(), target.schema.as_str()), ("\"mine\"", "mine"));
         assert_eq!(target.servers[0].1.get_application_name(), Some("x"));
         let target = Target::parse("host=h schema=mine dbname=db", config.clone()).unwrap();
-        assert_eq!(target.channel, "mine");
+        assert_eq!(target.schema, "mine");
         let target = Target::parse("host=h", config).unwrap();
-        assert_eq!(target.channel, "other");
+        assert_eq!(target.schema, "other");
         assert_eq!(target.servers[0].1.get_application_name(), Some("taffrail"));
         assert_eq!(target.servers[0].1.get_keepalives_idle(), KEEPALIVE_IDLE);
         assert_eq!(target.servers[0].1.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);

@@ -234,11 +234,12 @@ impl PgCluster {
         all
     }
 
-    /// Ends all connections to a database but those named like `spared`, and gives how many they were.
-    pub fn drop_connections(&self, database: &str, where_sql: &str) -> usize {
+    /// Ends the connections to a database for which a condition over `pg_stat_activity` holds (`true` for all of them),
+    /// and gives how many they were.
+    pub fn drop_connections(&self, database: &str, condition: &str) -> usize {
         let sql = format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-             WHERE datname = '{database}' AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND ({where_sql})"
+             WHERE datname = '{database}' AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND ({condition})"
         );
         self.sql("postgres", &sql).lines().filter(|line| *line == "t").count()
     }
@@ -290,18 +291,25 @@ impl PgCluster {
         self.control(&["-w", "-t", "60", "promote"]);
     }
 
-    /// Offers TLS for names `localhost` and 127.0.0.1, with a certificate made for this. Gives the file that holds the
-    /// certificate to trust.
+    /// Offers TLS for names `localhost` and 127.0.0.1, with a certificate made for this. Gives the file of the authority to
+    /// trust.
     pub fn offer_tls(&self) -> PathBuf {
-        let (key, cert) = (self.data().join("server.key"), self.data().join("server.crt"));
-        let args = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", "/CN=localhost"];
-        let names =
-            ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", path(&key), "-out", path(&cert)];
-        self.run("openssl", &[&args[..], &names].concat());
+        let there = || Command::new("openssl").arg("version").output().ok().filter(|output| output.status.success());
+        crate::debian::find("openssl", "openssl", there);
+        let data = self.data();
+        let (trusted, key, request) = (self.dir.join("ca.pem"), data.join("server.key"), data.join("server.csr"));
+        let (cert, names) = (data.join("server.crt"), data.join("names"));
+        fs::write(&names, "subjectAltName=DNS:localhost,IP:127.0.0.1").unwrap();
+        let new_key = ["req", "-newkey", "rsa:2048", "-nodes", "-subj"];
+        let authority = ["/CN=scratch authority", "-x509", "-days", "30", "-keyout", "ca.key", "-out", path(&trusted)];
+        self.run("openssl", &[&new_key[..], &authority].concat());
+        let server = ["/CN=localhost", "-keyout", path(&key), "-out", path(&request)];
+        self.run("openssl", &[&new_key[..], &server].concat());
+        let signing = ["x509", "-req", "-days", "30", "-CA", path(&trusted), "-CAkey", "ca.key", "-CAcreateserial"];
+        let signed = ["-in", path(&request), "-extfile", path(&names), "-out", path(&cert)];
+        self.run("openssl", &[&signing[..], &signed].concat());
         self.sql("postgres", "ALTER SYSTEM SET ssl = on");
         self.restart();
-        let trusted = self.dir.join("ca.pem");
-        fs::copy(cert, &trusted).unwrap();
         trusted
     }
 

@@ -1,10 +1,8 @@
 //! Who is alive: the contract, and that it outlives a server.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 
 use taffrail_relay::Leases;

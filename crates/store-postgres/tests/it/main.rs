@@ -4,6 +4,11 @@
 
 mod child;
 mod leases;
+mod limits;
+mod lost;
+mod opening;
 mod processes;
+mod relayed;
 mod server;
+mod signals;
 mod suite;

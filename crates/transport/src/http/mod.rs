@@ -24,6 +24,8 @@ mod code;
 mod config;
 mod connection;
 mod cursor;
+#[doc(hidden)]
+pub mod entry;
 mod gate;
 mod health;
 mod ingest;

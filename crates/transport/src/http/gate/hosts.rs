@@ -19,25 +19,55 @@ pub(crate) struct Hosts {
     /// Besides the loopback names and the address that was connected to.
     names: Vec<Name>,
     /// Besides the server's own.
-    origins: Vec<String>,
+    origins: Vec<Uri>,
     /// The proxy before us tells who connected.
     forwarded: bool,
 }
 
 /// A name, for one port or any.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 struct Name {
     host: String,
     port: Option<u16>,
 }
 
 impl Name {
-    fn of(authority: &Authority) -> Self {
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        Self { host, port: authority.port_u16() }
+    fn of(authority: &Authority) -> Option<Self> {
+        Called::by(authority.as_str()).map(|called| Self { host: called.host.to_owned(), port: called.port })
     }
 
-    /// The same name without the port that its scheme has anyway.
+    fn is(&self, called: Called<'_>) -> bool {
+        self.host.eq_ignore_ascii_case(called.host) && (self.port.is_none() || self.port == called.port)
+    }
+}
+
+/// What somebody calls a server: a name or an address, and a port.
+///
+/// Looked at with every request, so it points into that. Whether the name could be one is not checked: it is one of ours
+/// or it is not.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Called<'a> {
+    host: &'a str,
+    port: Option<u16>,
+}
+
+impl<'a> Called<'a> {
+    fn by(text: &'a str) -> Option<Self> {
+        let (host, port) = match text.strip_prefix('[') {
+            // Addresses with colons of their own.
+            Some(rest) => rest.split_once(']').map(|(host, port)| (host, port.strip_prefix(':').or(Some(port))))?,
+            None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+        };
+        let port = port.filter(|port| !port.is_empty()).map(|port| port.parse().map_err(|_| ())).transpose().ok()?;
+        Some(Self { host, port })
+    }
+
+    /// By a URL. A port that its scheme has anyway is none.
+    fn by_url(uri: &'a Uri) -> Option<Self> {
+        Self::by(uri.authority()?.as_str()).map(|called| called.plain(uri.scheme_str().unwrap_or_default()))
+    }
+
+    /// The same without the port that a scheme has anyway.
     fn plain(self, scheme: &str) -> Self {
         let usual = match scheme {
             "http" => Some(80),
@@ -46,15 +76,19 @@ impl Name {
         };
         Self { port: self.port.filter(|port| Some(*port) != usual), ..self }
     }
+
+    fn is(self, other: Self) -> bool {
+        self.host.eq_ignore_ascii_case(other.host) && self.port == other.port
+    }
 }
 
 impl Hosts {
     pub(crate) fn new(config: &HttpConfig) -> Self {
-        let public = config.public_url.iter().filter_map(|url| url.authority().cloned());
-        let named = config.allowed_hosts.iter().cloned().chain(public);
-        let public = config.public_url.iter().filter_map(origin_of);
-        let origins = config.allowed_origins.iter().filter_map(origin_of).chain(public).collect();
-        Self { names: named.map(|name| Name::of(&name)).collect(), origins, forwarded: config.forwarded_for }
+        let public = config.public_url.iter();
+        let named = config.allowed_hosts.iter().chain(public.clone().filter_map(Uri::authority));
+        let names = named.filter_map(Name::of).collect();
+        let origins = config.allowed_origins.iter().chain(public).cloned().collect();
+        Self { names, origins, forwarded: config.forwarded_for }
     }
 
     /// Who asks: the other end of the connection, or whom the proxy there names.
@@ -70,67 +104,62 @@ impl Hosts {
     }
 
     /// Returns the name by which we were called, when it is one of ours.
-    pub(super) fn check_host(&self, uri: &Uri, headers: &HeaderMap, ends: Ends) -> Result<Authority, Problem> {
-        let given = headers.get(header::HOST).map(|host| host.as_bytes());
-        let authority = match (given, uri.authority()) {
-            (Some(host), _) => Authority::try_from(host).ok(),
+    pub(super) fn check_host<'a>(
+        &self,
+        uri: &'a Uri,
+        headers: &'a HeaderMap,
+        ends: Ends,
+    ) -> Result<Called<'a>, Problem> {
+        let given = match headers.get(header::HOST) {
+            Some(host) => host.to_str().ok(),
             // HTTP/2 has it in the URL.
-            (None, authority) => authority.cloned(),
+            None => uri.authority().map(Authority::as_str),
         };
-        let refused = |what: String| {
-            let detail = format!(
-                "{what}: this server answers to localhost, to its own address and to names given with --allowed-host or \
-                 --public-url"
-            );
-            Problem::new(Code::UnknownHost, detail)
-        };
-        let Some(authority) = authority else {
-            let text = given.map(|host| String::from_utf8_lossy(host).into_owned());
-            return Err(refused(
-                text.map_or("there is no Host".to_owned(), |text| format!("the Host is {}", shown(&text))),
-            ));
-        };
-        let name = Name::of(&authority);
-        let ours = LOOPBACK.contains(&name.host.as_str())
-            || name.host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical() == ends.local.ip().to_canonical())
-            || self
-                .names
-                .iter()
-                .any(|known| known.host == name.host && known.port.is_none_or(|port| name.port == Some(port)));
-        if ours { Ok(authority) } else { Err(refused(format!("the Host is {}", shown(authority.as_str())))) }
+        if let Some(called) = given.and_then(Called::by)
+            && self.is_ours(called, ends)
+        {
+            return Ok(called);
+        }
+        let what = given.map_or("there is no Host".to_owned(), |text| format!("the Host is {}", shown(text)));
+        let detail = format!(
+            "{what}: this server answers to localhost, to its own address and to names given with --allowed-host or \
+             --public-url"
+        );
+        Err(Problem::new(Code::UnknownHost, detail))
+    }
+
+    fn is_ours(&self, called: Called<'_>, ends: Ends) -> bool {
+        LOOPBACK.iter().any(|name| name.eq_ignore_ascii_case(called.host))
+            || called.host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical() == ends.local.ip().to_canonical())
+            || self.names.iter().any(|name| name.is(called))
     }
 
     /// Refuses what a page of another origin asks; gives the origin when it is one that was allowed. `host` is the name
     /// by which we were called.
-    pub(super) fn check_origin(&self, headers: &HeaderMap, host: &Authority) -> Result<Option<HeaderValue>, Problem> {
-        let Some(origin) = headers.get(header::ORIGIN) else { return Ok(None) };
-        let text = String::from_utf8_lossy(origin.as_bytes());
-        let parsed = text.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some() && uri.authority().is_some());
-        if parsed.as_ref().is_some_and(|uri| is_at(uri, host)) {
-            return Ok(None);
-        }
-        if parsed.as_ref().and_then(origin_of).is_some_and(|origin| self.origins.contains(&origin)) {
-            return Ok(Some(origin.clone()));
+    pub(super) fn check_origin(&self, headers: &HeaderMap, host: Called<'_>) -> Result<Option<HeaderValue>, Problem> {
+        let Some(given) = headers.get(header::ORIGIN) else { return Ok(None) };
+        let text = String::from_utf8_lossy(given.as_bytes());
+        let origin = text.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some());
+        if let Some(origin) = &origin
+            && let Some(page) = Called::by_url(origin)
+        {
+            if page.is(host.plain(origin.scheme_str().unwrap_or_default())) {
+                return Ok(None);
+            }
+            let is_page = |known: &Uri| {
+                known.scheme() == origin.scheme() && Called::by_url(known).is_some_and(|known| known.is(page))
+            };
+            if self.origins.iter().any(is_page) {
+                return Ok(Some(given.clone()));
+            }
         }
         let detail = format!(
-            "the Origin is {}: pages of this server may ask, and those of origins given with --allowed-origin or --public-url",
+            "the Origin is {}: pages of this server may ask, and those of origins given with --allowed-origin or \
+             --public-url",
             shown(&text)
         );
         Err(Problem::new(Code::UnknownOrigin, detail))
     }
-}
-
-/// Whether a URL is at a host; ports that schemes have anyway may be left out.
-fn is_at(uri: &Uri, host: &Authority) -> bool {
-    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return false };
-    Name::of(authority).plain(scheme) == Name::of(host).plain(scheme)
-}
-
-/// `https://name:port`, lower case, without a port that the scheme has anyway.
-fn origin_of(uri: &Uri) -> Option<String> {
-    let (scheme, name) = (uri.scheme_str()?, Name::of(uri.authority()?).plain(uri.scheme_str()?));
-    let port = name.port.map_or(String::new(), |port| format!(":{port}"));
-    Some(format!("{scheme}://{}{port}", name.host))
 }
 
 #[cfg(test)]
@@ -157,7 +186,7 @@ mod tests {
 
     fn origin(hosts: &Hosts, host: &str, origin: &str) -> bool {
         let headers = HeaderMap::from_iter([(header::ORIGIN, origin.parse().unwrap())]);
-        hosts.check_origin(&headers, &host.parse().unwrap()).is_ok()
+        hosts.check_origin(&headers, Called::by(host).unwrap()).is_ok()
     }
 
     #[test]
@@ -186,13 +215,18 @@ mod tests {
             "127.0.0.2",
             "",
             "a b",
+            "localhost:x",
+            "localhost:99999",
+            "me@localhost",
+            "[::1",
+            "::1",
         ] {
             assert!(!host(&hosts, other), "{other}");
         }
-        let nothing = hosts.check_host(&"/".parse().unwrap(), &HeaderMap::new(), ends());
-        assert_eq!(nothing.unwrap_err().code(), Code::UnknownHost);
-        let h2 = hosts.check_host(&"http://localhost:7433/x".parse().unwrap(), &HeaderMap::new(), ends());
-        assert!(h2.is_ok());
+        let [path, url]: [Uri; 2] = ["/", "http://localhost:7433/x"].map(|uri| uri.parse().unwrap());
+        let nothing = HeaderMap::new();
+        assert_eq!(hosts.check_host(&path, &nothing, ends()).unwrap_err().code(), Code::UnknownHost);
+        assert!(hosts.check_host(&url, &nothing, ends()).is_ok());
     }
 
     #[test]

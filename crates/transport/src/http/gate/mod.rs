@@ -111,7 +111,7 @@ impl Gate {
     ) -> Result<Option<HeaderValue>, Problem> {
         self.measure(uri, headers)?;
         let host = self.app.hosts().check_host(uri, headers, ends)?;
-        let origin = self.app.hosts().check_origin(headers, &host)?;
+        let origin = self.app.hosts().check_origin(headers, host)?;
         self.app.rates().admit(remote)?;
         Ok(origin)
     }

@@ -20,11 +20,12 @@ use axum::{
     routing::post,
 };
 use http_body_util::BodyExt as _;
-use taffrail_mcp_core::{RunId, RunKind};
+use taffrail_mcp_core::{RunId, RunKind, Timestamp};
 use taffrail_relay::{Arrival, Numbered};
 use taffrail_runs::{Ingested, RunsError, Service};
 use tokio::time::{Instant, sleep, timeout_at};
 
+pub(super) use self::producer::{HEADER, read as producer};
 use self::{
     carried::CarriedOut,
     intake::{BadLine, Intake},
@@ -277,4 +278,16 @@ async fn patience(whole: bool) {
     if whole {
         sleep(PATIENCE).await;
     }
+}
+
+/// What becomes of a body that comes in these pieces: the bodies of its events by their times, and whether all of it was
+/// right. For [`super::entry`].
+pub(super) fn entry<'a>(
+    run: &RunId,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> (Vec<(Option<Timestamp>, Vec<u8>)>, Result<(), String>) {
+    let mut intake = Intake::new(run.clone());
+    let result = pieces.into_iter().try_for_each(|piece| intake.feed(piece)).and_then(|()| intake.finish());
+    let parts = intake.take().into_iter().map(|(ts, batch)| (ts, batch.bodies().to_vec())).collect();
+    (parts, result.map_err(|bad| format!("{bad:?}")))
 }

@@ -16,7 +16,7 @@ pub(crate) const HEADER: &str = "taffrail-producer";
 /// # Errors
 ///
 /// `bad-producer` when it is not `<id>:<number>`, or is there twice.
-pub(super) fn read(headers: &HeaderMap) -> Result<Option<Numbered>, Problem> {
+pub(crate) fn read(headers: &HeaderMap) -> Result<Option<Numbered>, Problem> {
     let mut given = headers.get_all(HEADER).iter();
     let Some(value) = given.next() else { return Ok(None) };
     if given.next().is_some() {

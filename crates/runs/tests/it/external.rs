@@ -250,6 +250,28 @@ async fn its_producer_is_told_of_a_cancel_and_ends_it() {
 
 /// In simulated time.
 #[tokio::test(start_paused = true)]
+async fn runs_that_nothing_comes_for_are_let_go_of() {
+    let ground = Ground::memory(&[]);
+    let service = ground.service();
+    for _ in 0..300 {
+        let run = started(&service).await;
+        service.ingest(&run, arrival([line("a")])).await.unwrap();
+    }
+    assert_eq!(service.gauges().ingested, 256, "not more than there is room for");
+    let run = started(&service).await;
+    for n in 1..=20 {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        service.ingest(&run, numbered(n, [line("a")])).await.unwrap();
+    }
+    assert_eq!(service.gauges().ingested, 1);
+    tokio::time::sleep(Duration::from_secs(45)).await;
+    assert_eq!(service.gauges().ingested, 0);
+    service.ingest(&run, numbered(21, [line("a")])).await.unwrap();
+    assert_eq!(service.fold(&run).await.unwrap().usage.log_lines, 21);
+}
+
+/// In simulated time.
+#[tokio::test(start_paused = true)]
 async fn a_cancel_does_not_wait_for_a_producer_for_ever() {
     let ground = Ground::memory(&[]);
     let service = ground.service();

@@ -12,10 +12,10 @@ use taffrail_mcp_core::{BoxFuture, EventSink, Note, RunFold, RunId, RunStatus, S
 use taffrail_relay::{
     Append, Appended, Block, Extent, ListRuns, MemoryStore, ReadBlocks, Store, StoreError, ThreadUsage, Trimmed,
 };
-use taffrail_runs::{RunsError, Start, Until, Work};
+use taffrail_runs::{Cancel, RunsError, Start, Until, Work};
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
-use crate::ground::{Ground, SOON};
+use crate::ground::{Ground, SOON, begin, check};
 
 /// Counts how often it is asked for a run.
 #[derive(Clone, Default)]
@@ -128,4 +128,28 @@ async fn a_run_that_is_removed_meanwhile_ends_the_waits_for_it() {
     service.relay().store().forget(run).await.unwrap();
     let all = tokio::time::timeout(SOON, waits.join_all()).await.unwrap();
     assert!(all.iter().all(|waited| matches!(waited, Err(RunsError::NoRun { .. }))), "{all:?}");
+}
+
+/// Who hosts a run listens for requests to end it, which are in its own log.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_to_others_costs_a_hosted_run_nothing() {
+    let ground = Ground::memory(&["playbook: nap\nstates:\n  nap: { run: sleep 600 }\n"]);
+    let store = Counting::default();
+    let service = ground.service_on(Arc::new(store.clone()));
+    let other = ground.service_on(Arc::new(store.inner.clone()));
+    let run = begin(&service, "nap").await;
+    while !check(&other, &run).await.contains(&"state-start".to_owned()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let before = store.asked.load(Ordering::Relaxed);
+    for n in 0..100 {
+        let run = RunId::new(format!("r{n}")).unwrap();
+        other.relay().commit(&run.clone().into(), &run, &[Note::info("x").into()], None).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let asked = store.asked.load(Ordering::Relaxed) - before;
+    assert!(asked <= 3, "{asked} looks at a run that nothing happened to");
+    let cancel = Cancel { run, reason: None, actor: "me".into(), kill: false };
+    let ended = tokio::time::timeout(SOON, other.cancel(cancel)).await.unwrap().unwrap();
+    assert_eq!(ended.status, RunStatus::Cancelled, "and yet it hears");
 }

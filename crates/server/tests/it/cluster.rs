@@ -38,15 +38,17 @@ const WITHIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Copy)]
 enum Mishap {
     KillServer(usize),
+    RestartServer(usize),
     KillWorker(usize),
     RestartDatabase,
     KillDatabase,
 }
 
-/// Each server and each worker in any order; the database in the middle.
+/// Each server and each worker in any order; the database in the middle, and a server that is told to end.
 fn mishaps(random: &mut Random) -> Vec<Mishap> {
     let servers = (0..SERVERS).map(Mishap::KillServer);
     let mut all: Vec<_> = servers.chain((0..WORKERS).map(Mishap::KillWorker)).collect();
+    all.push(Mishap::RestartServer(0));
     random.shuffle(&mut all);
     all.insert(3, Mishap::RestartDatabase);
     all.insert(6, Mishap::KillDatabase);
@@ -72,37 +74,44 @@ async fn every_subscriber_gets_the_same_whole_log_whatever_is_killed() {
         (0..OF_EACH_THREAD).for_each(|_| subscribers.follow(&fleet, Target::Thread(thread.clone())));
     }
     assert_eq!(subscribers.count(), 50);
+    subscribers.all_go_on(PATIENCE).await.unwrap();
     let mut killed = Vec::new();
     for mishap in mishaps(&mut random) {
         let pause = random.millis(100..800);
         let begun = Instant::now();
         match mishap {
             Mishap::KillServer(n) => fleet.servers[n].kill(),
+            Mishap::RestartServer(n) => fleet.servers[n].terminate(),
             Mishap::KillWorker(n) => killed.push(workers[n].kill()),
             Mishap::RestartDatabase => fleet.database.stop(),
             Mishap::KillDatabase => fleet.database.kill(),
         }
         sleep(pause).await;
         match mishap {
-            Mishap::KillServer(n) => fleet.servers[n].begin(),
-            Mishap::KillWorker(n) => workers[n] = workers[n].successor(&world, &fleet),
+            Mishap::KillServer(n) | Mishap::RestartServer(n) => fleet.servers[n].begin(),
+            Mishap::KillWorker(n) => {
+                workers[n] = workers[n].successor(&world, &fleet);
+                workers[n].run(&client).await;
+            }
             Mishap::RestartDatabase | Mishap::KillDatabase => fleet.database.begin(),
         }
         let went_on = subscribers.all_go_on(PATIENCE).await;
         assert!(went_on.is_ok(), "seed {seed}: after {mishap:?} {}\n{}", went_on.unwrap_err(), fleet.log());
         println!("{mishap:?}: everybody goes on after {:?}", begun.elapsed());
     }
-    let mut ended = Vec::new();
+    let (begun, mut ended) = (Instant::now(), Vec::new());
     for worker in workers {
         ended.push(worker.finish());
+        println!("a worker has ended after {:?}", begun.elapsed());
     }
-
     let truth = Truth::read(&client, &threads).await;
+    println!("the logs are read after {:?}", begun.elapsed());
     let problems = truth.check(&killed, &ended);
     assert!(problems.is_empty(), "seed {seed}:\n{}", problems.join("\n"));
     let logs = subscribers.finish(&truth, PATIENCE).await;
     let problems = truth.compare(&logs);
     assert!(problems.is_empty(), "seed {seed}:\n{}\n{}", problems.join("\n"), fleet.log());
+    println!("everybody has everything after {:?}", begun.elapsed());
     let given = fleet.balancer.given();
     assert!(given.iter().all(|count| *count > 10), "the balancer has not spread connections: {given:?}");
     println!("{} records, connections {given:?}", truth.records());

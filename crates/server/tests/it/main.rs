@@ -33,6 +33,7 @@ mod page;
 mod push_away;
 mod push_exec;
 mod remote_look;
+mod remote_tls;
 mod resume;
 mod run;
 mod schema;

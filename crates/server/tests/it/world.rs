@@ -53,7 +53,7 @@ impl World {
         command.current_dir(self.dir.path().join("work"));
         command.env("TAFFRAIL_DATA_DIR", self.data()).env("TAFFRAIL_PLAYBOOKS", &self.playbooks);
         command.env("USER", "tester").env("HOME", self.dir.path()).env("TERM", "dumb");
-        for name in ["XDG_STATE_HOME", "TAFFRAIL_LOG", "NO_COLOR"] {
+        for name in ["XDG_STATE_HOME", "TAFFRAIL_LOG", "NO_COLOR", "TAFFRAIL_URL", "TAFFRAIL_TOKEN"] {
             command.env_remove(name);
         }
         command

@@ -85,7 +85,8 @@ impl Worker {
         let of_thread = ListRuns { thread: Some(self.thread.clone()), ..ListRuns::default() };
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let runs = client.runs(&of_thread).await.unwrap();
+            // The database may be away.
+            let runs = client.runs(&of_thread).await.unwrap_or_default();
             if let Some(snapshot) = runs.into_iter().find(|snapshot| snapshot.playbook == self.name()) {
                 return snapshot.run;
             }

@@ -36,10 +36,16 @@ fn how_runs_end() {
     ✗ release cancelled at build after 12.3s  1,200 lines
       run:        run-1
     "#);
-    assert_snapshot!(ended(json!({"status":"interrupted","error":"process-gone"})), @r#"
+    assert_snapshot!(ended(json!({"status":"interrupted","error":"process-gone","checkpoint":"run-1:a"})), @r#"
     ✗ release interrupted at deploy after 12.3s  1,200 lines
       error:      process-gone
       go on:      taffrail resume run-1
+      run:        run-1
+    "#);
+    // One that lives elsewhere is not gone on with here.
+    assert_snapshot!(ended(json!({"status":"interrupted","error":"producer-gone"})), @r#"
+    ✗ release interrupted at deploy after 12.3s  1,200 lines
+      error:      producer-gone
       run:        run-1
     "#);
     assert_snapshot!(ended(json!({"status":"running"})), @r#"

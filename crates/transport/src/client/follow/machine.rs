@@ -144,17 +144,20 @@ impl Machine {
         self.phase = Phase::Open { since: now, heard: None, progress: false };
     }
 
-    /// The stream brought bytes; `progress` when a record or a gap was among them.
-    pub(super) fn heard(&mut self, now: Instant, with_progress: bool) {
-        let Phase::Open { since, heard, progress } = &mut self.phase else { return };
+    /// The stream brought bytes; `progress` when a record or a gap was among them. Whether all is well: it has brought one,
+    /// or has lasted.
+    pub(super) fn heard(&mut self, now: Instant, with_progress: bool) -> bool {
+        let Phase::Open { since, heard, progress } = &mut self.phase else { return false };
         *heard = Some(now);
         *progress |= with_progress;
-        if *progress {
+        let (progress, lasted) = (*progress, now.duration_since(*since));
+        if progress {
             self.backoff.reset();
         }
-        if now.duration_since(*since) >= STEADY {
+        if lasted >= STEADY {
             self.comes_through();
         }
+        progress || lasted >= SHORT
     }
 
     fn comes_through(&mut self) {

@@ -195,8 +195,8 @@ impl Follow {
                     progress |= self.piece(piece, now);
                 }
                 if self.failed.is_none() {
-                    self.machine.heard(now, progress);
-                    self.restored(now, progress);
+                    let well = self.machine.heard(now, progress);
+                    self.restored(now, well);
                 }
             }
             Told::Ended if matches!(self.target, Target::Thread(_)) => {
@@ -315,9 +315,9 @@ impl Follow {
         self.trouble = Some(trouble);
     }
 
-    /// The connection brought something; `progress` when that was more than a sign of life.
-    fn restored(&mut self, now: Instant, progress: bool) {
-        if !progress || self.trouble.is_none() {
+    /// The connection brought something; `well` when that was more than a first sign of life.
+    fn restored(&mut self, now: Instant, well: bool) {
+        if !well || self.trouble.is_none() {
             return;
         }
         if self.machine.is_polling(now) {

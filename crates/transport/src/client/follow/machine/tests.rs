@@ -63,8 +63,8 @@ impl Pair {
         self.machine.failed(self.now, Failure::Closed, MOST)
     }
 
-    fn heard(&mut self, progress: bool) {
-        self.machine.heard(self.now, progress);
+    fn heard(&mut self, progress: bool) -> bool {
+        self.machine.heard(self.now, progress)
     }
 
     fn opened(&mut self) {
@@ -114,6 +114,19 @@ fn a_server_that_restarts_is_asked_again_soon_and_then_less_often() {
     // It is no reason to poll, however long it takes.
     pair.stream();
     assert!(!pair.machine.is_polling(pair.now));
+}
+
+#[test]
+fn all_is_well_when_a_record_came_or_a_while_went_by() {
+    let mut pair = Pair::new();
+    pair.stream();
+    pair.opened();
+    assert!(!pair.heard(false), "anybody can send a byte");
+    assert!(pair.pass(15 * S).heard(false));
+    let mut pair = Pair::new();
+    pair.stream();
+    pair.opened();
+    assert!(pair.heard(true) && pair.heard(false));
 }
 
 #[test]
@@ -311,8 +324,8 @@ proptest! {
             pair.now = later;
             match event {
                 0 => pair.machine.opened(pair.now),
-                1 => pair.machine.heard(pair.now, false),
-                2 => pair.machine.heard(pair.now, true),
+                1 => _ = pair.machine.heard(pair.now, false),
+                2 => _ = pair.machine.heard(pair.now, true),
                 3 => _ = pair.machine.failed(pair.now, Failure::Closed, random),
                 4 => {
                     pair.now = deadline;

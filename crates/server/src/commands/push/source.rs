@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, num::NonZeroU64, time::Duration};
 
 use taffrail_mcp_core::{Event, LineHead, Record, Seq, Start, ThreadId};
-use taffrail_relay::{Delivery, Follower, Relay, RelayError};
+use taffrail_relay::{Delivery, Follower, Relay, RelayError, StoreError};
 use taffrail_transport::client::{Batch, Source};
 
 /// Actors of requests that came from the server begin with this. There they are in the log already.
@@ -123,9 +123,18 @@ impl Source for LocalLog {
         if self.closed {
             std::future::pending::<()>().await;
         }
-        let next = match self.follower().await {
-            Ok(follower) => follower.next().await,
-            Err(error) => Err(error),
+        let mut health = self.relay.health();
+        let next = async {
+            match self.follower().await {
+                Ok(follower) => follower.next().await,
+                Err(error) => Err(error),
+            }
+        };
+        let next = tokio::select! {
+            biased;
+            next = next => next,
+            // Nothing is written any more, and nobody else writes here.
+            _ = health.wait_for(|error| matches!(error, Some(StoreError::Closed))) => Err(RelayError::Closed),
         };
         match next {
             Ok(delivery) => self.take(delivery),

@@ -137,6 +137,12 @@ pub enum RunsError {
         /// What can be done instead.
         help: &'static str,
     },
+    /// Another request makes the run just now. Perhaps the same one, tried before, whose answer was lost.
+    #[error("run {run} is being made by another request: try again in a moment")]
+    BeingMade {
+        /// The run.
+        run: RunId,
+    },
     /// Events that only the process that runs it may write, for a run that lives here.
     #[error(
         "run {run} is not external, so events of type {kind} are written by the process that runs it: send others, such as log, message, progress and note"
@@ -230,6 +236,12 @@ impl RunsError {
 
     /// Whether trying again may help.
     pub const fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Relay(RelayError::Store(_) | RelayError::Closed) | Self::Folder { .. } | Self::Closing)
+        matches!(
+            self,
+            Self::Relay(RelayError::Store(_) | RelayError::Closed)
+                | Self::BeingMade { .. }
+                | Self::Folder { .. }
+                | Self::Closing
+        )
     }
 }

@@ -38,14 +38,12 @@ impl Service {
         let (run, _lock) = match run {
             None => (ids::run()?, None),
             Some(run) => {
-                let taken = |status| {
-                    let help = "give the new run another id";
-                    RunsError::WrongState { run: run.clone(), status, help }
-                };
-                let lock = self.lock(&run).await?.ok_or_else(|| taken(RunStatus::Running))?;
+                let lock = self.lock(&run).await?;
                 if let Some(fold) = self.inner.relay.run(&run).await? {
-                    return Err(taken(fold.status));
+                    return self.made_before(fold, key).await;
                 }
+                // Whoever has the lock makes the run, or was killed while it did.
+                let Some(lock) = lock else { return Err(RunsError::BeingMade { run }) };
                 (run, Some(lock))
             }
         };
@@ -55,6 +53,17 @@ impl Service {
             (Err(RelayError::Claimed { value }), Some(key)) => self.earlier(&value, key).await,
             (committed, _) => Ok(Started::of(committed?, false)),
         }
+    }
+
+    /// There is a run of the id that was given: that of an earlier try, or another one.
+    async fn made_before(&self, fold: RunFold, key: Option<&Key>) -> Result<Started, RunsError> {
+        if let Some(key) = key
+            && let Some(value) = self.inner.relay.store().claim(key.claim_key()).await?
+        {
+            return self.earlier(&value, key).await;
+        }
+        let help = "give the new run another id";
+        Err(RunsError::WrongState { run: fold.run, status: fold.status, help })
     }
 
     /// A fold of an external run that says `interrupted` when nothing has come from its producer for too long.

@@ -206,7 +206,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    fn claim_key(&self) -> String {
+    pub(crate) fn claim_key(&self) -> String {
         format!("start:{}", self.text)
     }
 

@@ -15,7 +15,7 @@ use taffrail_mcp_core::{
 use taffrail_relay::{
     Append, Appended, Block, Config, Extent, ListRuns, ReadBlocks, Relay, Store, StoreError, ThreadUsage, Trimmed,
 };
-use taffrail_runs::{Cancel, Until};
+use taffrail_runs::{Cancel, RunsError, Start, Started, Until, Work};
 use tokio::sync::watch;
 
 use crate::ground::{Ground, SOON, begin, check, output, records, wait};
@@ -33,11 +33,15 @@ struct Failing {
     failures: Arc<AtomicU32>,
     /// No append is taken.
     full: Arc<AtomicBool>,
+    /// No append is answered.
+    hangs: Arc<AtomicBool>,
+    /// Appends that wait for that to end.
+    hanging: Arc<AtomicU32>,
 }
 
 impl Failing {
     fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, failures: Arc::default(), full: Arc::default() }
+        Self { inner, failures: Arc::default(), full: Arc::default(), hangs: Arc::default(), hanging: Arc::default() }
     }
 }
 
@@ -59,6 +63,16 @@ impl Store for Failing {
     fn append(&self, group: Vec<Append>) -> BoxFuture<'static, Result<Vec<Appended>, StoreError>> {
         if self.full.load(Ordering::Relaxed) {
             return Box::pin(std::future::ready(Err(StoreError::Full { path: "full".into() })));
+        }
+        if self.hangs.load(Ordering::Relaxed) {
+            let store = self.clone();
+            return Box::pin(async move {
+                store.hanging.fetch_add(1, Ordering::Relaxed);
+                while store.hangs.load(Ordering::Relaxed) {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                store.inner.append(group).await
+            });
         }
         self.or(|store| store.append(group))
     }
@@ -88,6 +102,33 @@ impl Store for Failing {
     }
     fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_that_hangs_at_one_process_can_be_tried_at_another() {
+    for ground in Ground::each(&[]) {
+        let failing = Failing::new(ground.store());
+        let (hangs, hanging) = (Arc::clone(&failing.hangs), Arc::clone(&failing.hanging));
+        let (slow, other) = (ground.service_on(Arc::new(failing)), ground.service());
+        let (run, work) = (RunId::new("mine").unwrap(), Work::External { name: "build".into() });
+        let start = Start { run: Some(run), idempotency_key: Some("k".into()), ..Start::new(work) };
+        hangs.store(true, Ordering::Relaxed);
+        let first = tokio::spawn({
+            let (slow, start) = (slow.clone(), start.clone());
+            async move { slow.start(start).await }
+        });
+        while hanging.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let tried = other.start(start.clone()).await;
+        assert!(tried.as_ref().is_err_and(RunsError::is_unavailable), "{tried:?}");
+        hangs.store(false, Ordering::Relaxed);
+        let begun = first.await.unwrap().unwrap();
+        let again = other.start(start.clone()).await.unwrap();
+        assert_eq!((begun.existing, again), (false, Started { existing: true, ..begun.clone() }));
+        let another = other.start(Start { idempotency_key: None, ..start }).await;
+        assert!(matches!(another, Err(RunsError::WrongState { .. })), "{another:?}");
     }
 }
 

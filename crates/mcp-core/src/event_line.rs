@@ -10,9 +10,11 @@ use crate::{
     walk::{Fault, Text, Walker},
 };
 
+mod as_is;
 mod canonical;
 mod error;
 
+use as_is::AsIs;
 use canonical::Body;
 pub use error::{EventLineError, EventLineFault};
 
@@ -85,6 +87,9 @@ impl EventReader {
     /// [`EventLineError`]: what is wrong, and at which byte.
     pub fn read<'a>(&'a mut self, line: &'a [u8]) -> Result<EventLine<'a>, EventLineError> {
         let text = std::str::from_utf8(line).map_err(|error| EventLineFault::NotUtf8.at(error.valid_up_to()))?;
+        if let Some(AsIs { ts, body }) = as_is::read(line) {
+            return Ok(EventLine { ts, run: None, content: Content::Body(body) });
+        }
         self.walk(line)?;
         let mut head = Head::default();
         for field in &self.fields {

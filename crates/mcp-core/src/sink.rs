@@ -188,9 +188,10 @@ impl EventBatch {
         self.line_bytes += line.bytes();
     }
 
-    /// Adds a body that is known to be what [`Event::encode_body_with`] would write.
+    /// Adds a body that is known to be what [`Event::encode_body_with`] would write, without its newline.
     pub(crate) fn push_body(&mut self, body: &[u8], lines: u64, line_bytes: u64) {
         self.bodies.extend_from_slice(body);
+        self.bodies.push(b'\n');
         self.count += 1;
         self.lines += lines;
         self.line_bytes = self.line_bytes.saturating_add(line_bytes);

@@ -45,6 +45,11 @@ impl<'a> Walker<'a> {
         self.at
     }
 
+    /// Passes bytes that are known.
+    pub(crate) fn skip(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
     /// The byte here, if there is one.
     pub(crate) fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()

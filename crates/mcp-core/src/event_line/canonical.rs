@@ -3,8 +3,8 @@
 use super::{Field, is_dropped};
 use crate::Event;
 
-/// What stands after the common fields of a record, and what of it counts as process output.
-#[derive(Debug)]
+/// What stands after the common fields of a record, without the newline, and what of it counts as process output.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Body<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) lines: u64,
@@ -30,7 +30,7 @@ pub(super) fn write(line: &[u8], kind: &str, fields: &[Field], out: &mut Vec<u8>
             (0, 0)
         }
     };
-    out.extend_from_slice(b"}\n");
+    out.push(b'}');
     Some(counted)
 }
 

@@ -215,7 +215,7 @@ fn field() -> impl Strategy<Value = (String, String)> {
 }
 
 fn line() -> impl Strategy<Value = String> {
-    let space = select(vec!["", "", "", " ", "\t", "\r"]);
+    let space = select(vec!["", "", "", "", "", " ", "\t", "\r"]);
     let kind = select(vec!["log", "log", "log", "message", "message", "x", "note", "progress", "clipped"]);
     // The fields that a line of output needs, or not; then whatever.
     let base = select(vec![

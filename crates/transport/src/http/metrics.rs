@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -106,9 +106,9 @@ impl Metrics {
     }
 
     /// Counts an answer that has ended.
-    pub(super) fn answered(&self, route: &'static str, method: &Method, status: StatusCode, elapsed: Duration) {
+    pub(super) fn answered(&self, route: &'static str, method: &Method, status: u16, elapsed: Duration) {
         let method = method_label(method);
-        self.answered.get_or_create(&Answered { route, method, status: status.as_u16() }).inc();
+        self.answered.get_or_create(&Answered { route, method, status }).inc();
         self.seconds.get_or_create(&Route { route, method }).observe(elapsed.as_secs_f64());
     }
 

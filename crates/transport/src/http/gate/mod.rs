@@ -26,9 +26,9 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use tokio::time::Instant;
 use tower::Service as _;
 
+use self::told::Account;
 pub(crate) use self::{
     auth::{Keys, Principal},
     hosts::Hosts,
@@ -68,56 +68,40 @@ impl Gate {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let started = Instant::now();
         let method = request.method().clone();
         let remote = self.app.hosts().client(request.headers(), ends);
-        let chosen = Chosen::default();
-        let (mut principal, mut page) = (Principal::Nobody, None);
-        let mut response = match self.known(request.uri(), request.headers(), ends, remote) {
-            Ok(origin) => {
-                page = origin;
-                if page.is_some() && pages::only_asks(&method, request.headers()) {
-                    pages::may_ask()
-                } else {
-                    match self.admit(&method, request.uri(), request.headers()) {
-                        Ok(who) => {
-                            principal = who;
-                            let mut request = request.map(Body::new);
-                            request.extensions_mut().insert(who);
-                            request.extensions_mut().insert(chosen.clone());
-                            self.route(request).await
-                        }
-                        Err(problem) => self.refuse(problem),
-                    }
+        let mut account = Account::new(self.app.clone(), method.clone(), remote);
+        let (response, page) = match self.known(request.uri(), request.headers(), ends) {
+            Ok(page) if page.is_some() && pages::only_asks(&method, request.headers()) => (pages::may_ask(), page),
+            Ok(page) => match self.admit(&method, request.uri(), request.headers(), remote) {
+                Ok(principal) => {
+                    account.principal = principal;
+                    let mut request = request.map(Body::new);
+                    request.extensions_mut().insert(principal);
+                    request.extensions_mut().insert(account.chosen.clone());
+                    (self.route(request).await, page)
                 }
-            }
-            Err(problem) => self.refuse(problem),
+                Err(problem) => (self.refuse(problem), page),
+            },
+            Err(problem) => (self.refuse(problem), None),
         };
+        let mut response = account.respond(response);
         if let Some(origin) = page {
             pages::let_read(&mut response, origin);
         }
-        let route = chosen.0.get().copied().unwrap_or("none");
-        let told = |body| Told::new(body, self.app.clone(), route, method, started, principal, remote);
-        told::respond(response, told)
+        response
     }
 
     /// Decides whether somebody may speak to this server at all. Gives the origin of a page that was allowed to.
-    fn known(
-        &self,
-        uri: &Uri,
-        headers: &HeaderMap,
-        ends: Ends,
-        remote: IpAddr,
-    ) -> Result<Option<HeaderValue>, Problem> {
+    fn known(&self, uri: &Uri, headers: &HeaderMap, ends: Ends) -> Result<Option<HeaderValue>, Problem> {
         self.measure(uri, headers)?;
         let host = self.app.hosts().check_host(uri, headers, ends)?;
-        let origin = self.app.hosts().check_origin(headers, host)?;
-        self.app.rates().admit(remote)?;
-        Ok(origin)
+        self.app.hosts().check_origin(headers, host)
     }
 
     /// Decides who asks, and whether they may.
-    fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Principal, Problem> {
+    fn admit(&self, method: &Method, uri: &Uri, headers: &HeaderMap, remote: IpAddr) -> Result<Principal, Problem> {
+        self.app.rates().admit(remote)?;
         match paths::OPEN.contains(&uri.path()) {
             true => Ok(Principal::Nobody),
             false => self.app.keys().principal(method, headers),
@@ -181,6 +165,7 @@ mod tests {
     use http_body_util::BodyExt as _;
     use taffrail_relay::{MemoryStore, Relay};
     use taffrail_runs::{Config, Layout, Service};
+    use tokio::time::Instant;
 
     use super::*;
     use crate::http::HttpConfig;
@@ -223,5 +208,19 @@ mod tests {
         let (status, problem) = ask(&gate, "/never").await;
         assert_eq!((status, &problem["code"]), (408, &"too-slow".into()));
         assert_eq!(begun.elapsed(), gate.app.config().limits.request_time);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_given_up_is_told_of() {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = gate(dir.path());
+        let mut asking = Box::pin(ask(&gate, "/never"));
+        assert!(futures_util::poll!(asking.as_mut()).is_pending());
+        drop(asking);
+        let told = gate.app.metrics().text(true, 0);
+        assert!(
+            told.contains("taffrail_http_requests_total{route=\"other\",method=\"GET\",status=\"499\"} 1"),
+            "{told}"
+        );
     }
 }

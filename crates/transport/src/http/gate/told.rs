@@ -1,4 +1,4 @@
-//! The end of a request: counted, and written to the access log, when its response's body ends.
+//! The end of a request: counted, and written to the access log.
 
 use std::{
     net::IpAddr,
@@ -6,53 +6,74 @@ use std::{
     task::{Context, Poll},
 };
 
-use axum::{
-    body::Body,
-    http::{Method, StatusCode},
-    response::Response,
-};
+use axum::{body::Body, http::Method, response::Response};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
 
-use super::Principal;
+use super::{Chosen, Principal};
 use crate::http::app::App;
 
-/// A response's body that tells of its end. It passes frames on as they are.
-pub(crate) struct Told {
-    body: Body,
+/// What is told of a request that its client gave up before it was answered; the number is nginx's.
+const GIVEN_UP: u16 = 499;
+
+/// What will be told of a request; it is when this is dropped.
+pub(super) struct Account {
     app: App,
-    route: &'static str,
+    pub(super) chosen: Chosen,
     method: Method,
-    status: StatusCode,
+    status: u16,
     started: Instant,
     bytes: u64,
-    principal: Principal,
+    pub(super) principal: Principal,
     remote: IpAddr,
 }
 
-impl Told {
-    pub(super) fn new(
-        body: Body,
-        app: App,
-        route: &'static str,
-        method: Method,
-        started: Instant,
-        principal: Principal,
-        remote: IpAddr,
-    ) -> Self {
-        Self { body, app, route, method, status: StatusCode::OK, started, bytes: 0, principal, remote }
+impl Account {
+    /// Begins when a request's head is there.
+    pub(super) fn new(app: App, method: Method, remote: IpAddr) -> Self {
+        Self {
+            app,
+            chosen: Chosen::default(),
+            method,
+            status: GIVEN_UP,
+            started: Instant::now(),
+            bytes: 0,
+            principal: Principal::Nobody,
+            remote,
+        }
+    }
+
+    /// Goes on with the response, and ends with its body.
+    pub(super) fn respond(mut self, response: Response) -> Response<Told> {
+        self.status = response.status().as_u16();
+        response.map(|body| Told { body, account: self })
     }
 }
 
-/// Puts a response's body into one that tells of its end.
-pub(super) fn respond(response: Response, told: impl FnOnce(Body) -> Told) -> Response<Told> {
-    let status = response.status();
-    response.map(|body| {
-        let mut told = told(body);
-        told.status = status;
-        told
-    })
+impl Drop for Account {
+    fn drop(&mut self) {
+        let elapsed = self.started.elapsed();
+        let route = self.chosen.0.get().copied().unwrap_or("none");
+        self.app.metrics().answered(route, &self.method, self.status, elapsed);
+        tracing::info!(
+            target: "taffrail::access",
+            method = self.method.as_str(),
+            route,
+            status = self.status,
+            bytes = self.bytes,
+            ms = elapsed.as_micros() as f64 / 1000.0,
+            principal = self.principal.as_str(),
+            remote = %self.remote,
+            "request"
+        );
+    }
+}
+
+/// A response's body, which it passes on as it is, with the account of its request.
+pub(crate) struct Told {
+    body: Body,
+    account: Account,
 }
 
 impl http_body::Body for Told {
@@ -64,7 +85,7 @@ impl http_body::Body for Told {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(data) = frame.data_ref()
         {
-            self.bytes += data.len() as u64;
+            self.account.bytes += data.len() as u64;
         }
         polled
     }
@@ -75,23 +96,5 @@ impl http_body::Body for Told {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        let elapsed = self.started.elapsed();
-        self.app.metrics().answered(self.route, &self.method, self.status, elapsed);
-        tracing::info!(
-            target: "taffrail::access",
-            method = self.method.as_str(),
-            route = self.route,
-            status = self.status.as_u16(),
-            bytes = self.bytes,
-            ms = elapsed.as_micros() as f64 / 1000.0,
-            principal = self.principal.as_str(),
-            remote = %self.remote,
-            "request"
-        );
     }
 }

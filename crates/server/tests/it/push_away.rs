@@ -29,12 +29,13 @@ fn away_at_the_start() {
     let world = World::new();
     let mut there = There::new(&world);
     there.server.kill();
-    let mut exec = there.start(&There::count(&["--json"], "400"));
-    exec.log("line 100");
+    let mut exec = there.start(&There::count(&["--json"], "1000"));
+    // A second and a half: it was tried more than once.
+    exec.log("line 600");
     there.server.begin();
     let done = exec.end();
     assert!(done.stderr.contains("cannot reach") && done.stderr.contains("takes records again"), "{}", done.stderr);
-    assert_arrived(&there, &done, 400);
+    assert_arrived(&there, &done, 1000);
 }
 
 #[test]

@@ -80,11 +80,11 @@ fn a_thread_and_its_name_are_the_callers() {
     let world = World::new();
     let there = There::new(&world);
     for _ in 0..2 {
-        there.expect(0, &["exec", "--thread", "nightly", "--quiet", "--", "echo", "x"]);
+        there.expect(0, &["exec", "--thread", "nightly", "--quiet", "--name", "line\nend", "--", "echo", "x"]);
     }
     let runs = there.expect(0, &["runs", "--thread", "nightly", "--json"]).records();
     assert_eq!(runs.len(), 2);
-    assert!(runs.iter().all(|run| run["thread"] == "nightly" && run["playbook"] == "echo"), "{runs:?}");
+    assert!(runs.iter().all(|run| run["thread"] == "nightly" && run["playbook"] == "lineend"), "{runs:?}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Sending {
         let run = PushRun {
             thread: job.thread.clone(),
             start: StartRun {
-                work: StartWork::External { name: job.name.clone() },
+                work: StartWork::External { name: taken(&job.name) },
                 idempotency_key: Some(job.key()),
                 run: Some(job.run.clone()),
             },
@@ -153,6 +153,25 @@ impl Sending {
         self.service.close().await;
         if whole {
             self.folder.remove();
+        }
+    }
+}
+
+/// A name as servers take it: 1 to 200 characters that can be shown. Here a run may be called anything.
+fn taken(name: &str) -> String {
+    let name: String = name.chars().filter(|c| !c.is_control()).take(200).collect();
+    if name.is_empty() { "exec".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_fit() {
+        let long = "é".repeat(300);
+        for (name, expected) in [("make", "make"), ("a\nb", "ab"), ("\t", "exec"), ("", "exec"), (&long, &long[..400])] {
+            assert_eq!(taken(name), expected);
         }
     }
 }

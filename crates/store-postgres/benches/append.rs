@@ -232,7 +232,7 @@ impl Ours {
 }
 
 async fn append(store: Arc<PostgresStore>, client: u64, mut head: Seq, blocks: Vec<Bytes>, with_state: bool) {
-    let (run, thread) = (RunId::new(&id(client)).unwrap(), ThreadId::new(&id(client)).unwrap());
+    let (run, thread) = (RunId::new(id(client)).unwrap(), ThreadId::new(id(client)).unwrap());
     let mut fold = RunFold::new(run.clone(), thread.clone());
     for bytes in blocks {
         let size = bytes.len() as u64;

@@ -7,11 +7,13 @@ use crate::prepare::Prepared;
 /// Applies a batch; the function and its parameters are in `schema/1.sql`.
 pub(crate) const APPEND: &str = "
 SELECT answers, heads, claimed FROM {schema}.append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-    $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32)";
+    $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33)";
 
 /// Columns of a batch.
 #[derive(Debug)]
 pub(crate) struct Batch<'a> {
+    /// Some of it may have lost a race for numbers in the batch before.
+    again: bool,
     /// Where each column of an append comes from: its place among the appends as they were given.
     order: Vec<usize>,
     threads: Threads<'a>,
@@ -79,11 +81,12 @@ struct Runs<'a> {
 
 impl<'a> Batch<'a> {
     /// The columns of these appends.
-    pub(crate) fn new(given: &[&'a Prepared]) -> Self {
+    pub(crate) fn new(given: &[&'a Prepared], again: bool) -> Self {
         let mut all: Vec<(usize, &'a Prepared)> = given.iter().copied().enumerate().collect();
         // Keeps the order of those of one thread.
         all.sort_by(|(_, a), (_, b)| a.thread.as_str().cmp(b.thread.as_str()));
         let mut batch = Self {
+            again,
             order: all.iter().map(|(at, _)| *at).collect(),
             threads: Threads::default(),
             appends: Appends::default(),
@@ -144,8 +147,10 @@ impl<'a> Batch<'a> {
 
     /// The parameters of [`APPEND`].
     pub(crate) fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
-        let Self { order: _, threads: t, appends: a, claims: c, blocks: b, runs: r } = self;
+        let Self { again, order: _, threads: t, appends: a, claims: c, blocks: b, runs: r } = self;
         vec![
+            again,
+            //
             &t.name,
             &t.fresh,
             &t.from,
@@ -154,17 +159,20 @@ impl<'a> Batch<'a> {
             &t.head,
             &t.raw,
             &t.stored,
-            &t.updated, //
+            &t.updated,
+            //
             &a.thread,
             &a.order,
             &a.expected,
             &a.head,
             &a.raw,
             &a.stored,
-            &a.updated, //
+            &a.updated,
+            //
             &c.key,
             &c.value,
-            &c.claimant, //
+            &c.claimant,
+            //
             &b.append,
             &b.first,
             &b.count,
@@ -172,7 +180,8 @@ impl<'a> Batch<'a> {
             &b.run,
             &b.codec,
             &b.raw,
-            &b.bytes, //
+            &b.bytes,
+            //
             &r.append,
             &r.run,
             &r.thread,

@@ -88,7 +88,8 @@ impl PostgresStore {
         let signal = Arc::new(Signal::default());
         let signaller = io.spawn(Arc::clone(&signal).run(Arc::clone(&target)));
         let (jobs, queue) = mpsc::unbounded_channel();
-        let writer = Writer { target: Arc::clone(&target), conn: Some(conn), signal: Arc::clone(&signal) };
+        let writer =
+            Writer { target: Arc::clone(&target), conn: Some(conn), signal: Arc::clone(&signal), conflicted: false };
         let writer = io.spawn(writer.run(queue));
         let pool = Arc::new(Pool::new(Arc::clone(&target)));
         Ok(Self { target, pool, signal, jobs: Some(jobs), writer: Some(writer), signaller: Some(signaller), io })

@@ -1,10 +1,13 @@
 //! The one task that appends.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use taffrail_mcp_core::Seq;
 use taffrail_relay::{Appended, StoreError};
-use tokio::sync::{mpsc::UnboundedReceiver, oneshot};
+use tokio::{
+    sync::{mpsc::UnboundedReceiver, oneshot},
+    time::timeout,
+};
 use tracing::debug;
 
 use crate::{
@@ -20,6 +23,12 @@ use crate::{
 const BATCH_BYTES: usize = 8 << 20;
 /// How often a statement that collided with others is run again. Locks are taken in one order, so once is rare.
 const COLLISIONS: usize = 10;
+
+/// How long the loser of a numbering race is waited for: its caller only has to renumber.
+const RETRY_WAIT: Duration = Duration::from_millis(5);
+
+/// Gives back what the loser of a race has reserved.
+const GIVE_BACK: &str = "SELECT pg_advisory_unlock_all()";
 
 /// A group to be appended, and where the answer goes; nobody may be waiting any more.
 #[derive(Debug)]
@@ -39,6 +48,8 @@ pub(crate) struct Writer {
     pub(crate) target: Arc<Target>,
     pub(crate) conn: Option<Conn>,
     pub(crate) signal: Arc<Signal>,
+    /// An append of the last batch was a conflict, and its thread may be reserved for the next try.
+    pub(crate) conflicted: bool,
 }
 
 impl Writer {
@@ -47,7 +58,7 @@ impl Writer {
     /// One statement is under way at a time. While it is, others gather, and go together in the next one; what was
     /// handed over first is decided first, whatever happens to a connection.
     pub(crate) async fn run(mut self, mut jobs: UnboundedReceiver<Job>) {
-        while let Some(first) = jobs.recv().await {
+        while let Some(first) = self.next(&mut jobs).await {
             let mut size = first.size();
             let mut batch = vec![first];
             while size < BATCH_BYTES
@@ -58,6 +69,23 @@ impl Writer {
             }
             self.write(batch).await;
         }
+    }
+
+    /// Waits for a job. What is reserved for the loser of a race is given back when that does not come again at once.
+    async fn next(&mut self, jobs: &mut UnboundedReceiver<Job>) -> Option<Job> {
+        if self.conflicted {
+            if let Ok(job) = timeout(RETRY_WAIT, jobs.recv()).await {
+                return job;
+            }
+            self.conflicted = false;
+            if let Some(conn) = self.conn.as_mut().filter(|conn| conn.is_usable())
+                && conn.query(GIVE_BACK, &[]).await.is_err()
+            {
+                // Whatever is wrong with it, its end gives everything back.
+                self.conn = None;
+            }
+        }
+        jobs.recv().await
     }
 
     async fn write(&mut self, batch: Vec<Job>) {
@@ -88,13 +116,17 @@ impl Writer {
         if appends.is_empty() {
             return Ok(Vec::new());
         }
-        let batch = Batch::new(appends);
+        // A second conflict in a row was not another process's doing.
+        let again = std::mem::take(&mut self.conflicted);
+        let batch = Batch::new(appends, again);
         let mut collisions = 0;
         loop {
             let conn = self.conn().await?;
             let fault = match conn.query(APPEND, &batch.params()).await {
                 Ok(rows) => {
                     let answers = batch.in_order_of_calls(answers(&rows, appends.len())?);
+                    let is_conflict = |answer: &Appended| matches!(answer, Appended::Conflict { .. });
+                    self.conflicted = !again && answers.iter().any(is_conflict);
                     if answers.contains(&Appended::Stored) {
                         self.signal.appended();
                     }

@@ -82,9 +82,14 @@ CREATE INDEX leases_of_holder ON {schema}.leases (holder);
 -- Locks are taken in one order by all callers, so that they wait for each other and never in a circle: keys of claims,
 -- threads that are made, threads that are there, runs; each kind in ascending order.
 --
+-- Who floods a thread would win every race for its numbers: the answer to the winner comes before that to the loser, and
+-- so does what each sends next. So the loser of a first try reserves its thread, for `again`, its second one, which
+-- gives it back. Others let a reservation go first, but wait for no more than ten milliseconds: its owner may be gone.
+--
 -- Small batches, the usual case, are loops over the plainest statements: to start a statement that takes a whole batch
 -- costs as much as ten of those.
 CREATE FUNCTION {schema}.append(
+    again boolean,
     t_name text[], t_fresh text[], t_from int4[], t_to int4[], t_expected int8[], t_head int8[], t_raw int8[],
     t_stored int8[], t_updated int8[],
     a_thread int4[], a_order int4[], a_expected int8[], a_head int8[], a_raw int8[], a_stored int8[], a_updated int8[],
@@ -106,7 +111,7 @@ DECLARE
     j int4;
     t int4;
     taken bytea;
-    written boolean;
+    patience int4;
 BEGIN
     IF a_key IS NOT NULL THEN
         FOR key_lock IN
@@ -172,6 +177,15 @@ BEGIN
             END IF;
         END LOOP;
     ELSE
+        IF threads <= few THEN
+            FOR i IN 1 .. threads LOOP
+                patience := 10;
+                WHILE patience > 0 AND NOT pg_try_advisory_xact_lock_shared(1952870003, hashtext(t_name[i])) LOOP
+                    PERFORM pg_sleep(0.001);
+                    patience := patience - 1;
+                END LOOP;
+            END LOOP;
+        END IF;
         FOR i IN 1 .. threads LOOP
             UPDATE {schema}.threads h
             SET head = t_head[i], bytes = h.bytes + t_raw[i], stored = h.stored + t_stored[i],
@@ -187,6 +201,9 @@ BEGIN
                 answers := array_fill(0::int2, ARRAY[appends]);
                 heads := array_fill(0::int8, ARRAY[appends]);
                 claimed := array_fill(NULL::bytea, ARRAY[appends]);
+            END IF;
+            IF threads <= few AND NOT again THEN
+                PERFORM pg_try_advisory_lock(1952870003, hashtext(t_name[i]));
             END IF;
             SELECT h.no, h.head INTO number, now_at FROM {schema}.threads h WHERE h.name = t_name[i] FOR NO KEY UPDATE;
             numbers[i] := number;
@@ -260,6 +277,13 @@ BEGIN
     IF made IS NOT NULL THEN
         -- A conflict or a taken claim makes no thread.
         DELETE FROM {schema}.threads h WHERE h.name = ANY (made) AND h.head = 0;
+    END IF;
+    IF again THEN
+        PERFORM pg_advisory_unlock_all();
+    END IF;
+    IF NOT 0 = ANY (answers) THEN
+        -- There is nothing to wait for the disk for.
+        PERFORM set_config('synchronous_commit', 'off', true);
     END IF;
 END $$;
 

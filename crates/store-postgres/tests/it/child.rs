@@ -4,7 +4,6 @@ use std::{
     io::{BufRead, BufReader},
     process::{Child, Command, Stdio},
     thread::{JoinHandle, spawn},
-    time::{Duration, Instant},
 };
 
 use taffrail_mcp_core::Seq;
@@ -94,16 +93,6 @@ async fn job() {
     let store = open(&url).await;
     match job.as_str() {
         "once" => write(&store, "shared", &name, 0, 1).await,
-        "flood" => {
-            // Without a look at the head in between, as a relay does: only a conflict tells of the other writer.
-            let (start, mut head) = (Instant::now(), 0);
-            for i in 0.. {
-                if start.elapsed() > Duration::from_millis(1500) {
-                    break;
-                }
-                head = write_after(&store, "shared", &name, i, 1, head).await;
-            }
-        }
         // Until it is killed: a thread that others write too, one of its own with blocks of all sizes, one that is
         // trimmed.
         "all" => {
@@ -125,21 +114,16 @@ async fn job() {
     }
 }
 
-/// Appends a block of `count` lines after the head.
+/// Appends a block of `count` lines, renumbering until it is stored, and says so.
 async fn write(store: &dyn Store, thread: &str, name: &str, i: u64, count: u64) {
-    let head = store.extent(thread_id(thread)).await.unwrap().head.0;
-    write_after(store, thread, name, i, count, head).await;
-}
-
-/// Appends a block of `count` lines, renumbering until it is stored, and says so. Gives the new head.
-async fn write_after(store: &dyn Store, thread: &str, name: &str, i: u64, count: u64, mut head: u64) -> u64 {
+    let mut head = store.extent(thread_id(thread)).await.unwrap().head.0;
     loop {
         let lines: Vec<_> = (1..=count).map(|n| format!("{name} {i} {thread} {}", head + n)).collect();
         match put(store, append(thread, head, vec![block(name, head + 1, &lines)])).await {
             Appended::Stored => {
                 // One write, so that a line is said whole or not at all.
                 println!("ack {thread} {} {}", head + 1, lines[0]);
-                return head + count;
+                return;
             }
             Appended::Conflict { head: now } => head = now.0,
             claimed @ Appended::Claimed { .. } => panic!("{claimed:?}"),

@@ -19,7 +19,12 @@ const PUBLISHERS: usize = 8;
 /// Subscribers that read, all the time.
 const READERS: usize = 10;
 /// A window with and one without a stalled subscriber make a pair.
-const WINDOW: Duration = Duration::from_secs(2);
+const WINDOW: Duration = Duration::from_secs(1);
+/// In this time before a window the buffers of a stalled subscriber's socket fill up.
+const FILL: Duration = Duration::from_millis(200);
+/// Pairs are added while the change is not known to this many percent, up to so many times as many.
+const PRECISE: f64 = 1.0;
+const LONGER: u64 = 4;
 /// A small buffer of the socket, so that the server feels at once that nobody reads.
 const RECEIVE_BUFFER: usize = 16 * 1024;
 
@@ -29,18 +34,20 @@ pub(crate) fn bench(stall: Duration) -> Result<()> {
     let mut scene = Scene { readers: Crowd::new(Plan::default())?, head: already_there(&target), target };
     scene.readers.join(&scene.target, READERS)?;
     scene.readers.all_begun()?;
-    // The ring of recent blocks is full then, and the store's caches are warm.
-    scene.publish(Duration::from_secs(3))?;
+    scene.warm_up(&ours)?;
 
     // Turns of windows with and without, until those with a stalled subscriber add up to the stall. Which of the two
     // comes first changes, as the machine may get slower or faster over time.
     let (mut changes, mut growths, mut highest_without) = (Vec::new(), Vec::new(), 0f64);
-    for pair in 0..(stall.as_secs() / WINDOW.as_secs()).max(4) {
+    let pairs = stall.as_secs().max(4);
+    for pair in 0..pairs * LONGER {
+        if pair >= pairs && uncertainty(&mut changes) < PRECISE {
+            break;
+        }
         let (mut with, mut without) = (None, None);
         for stalls in [pair % 2 == 0, pair % 2 != 0] {
             let stalled = stalls.then(|| scene.stalled()).transpose()?;
-            // The buffers of its socket fill up before the window begins.
-            scene.publish(Duration::from_millis(500))?;
+            scene.publish(FILL)?;
             let window = (scene.publish(WINDOW)?.per_second(), ours.memory()?.pss_mib);
             *(if stalls { &mut with } else { &mut without }) = Some(window);
             drop(stalled);
@@ -90,6 +97,12 @@ pub(crate) fn bench(stall: Duration) -> Result<()> {
     Ok(())
 }
 
+/// How far a median may be off by chance, in 19 of 20 cases: as the notches of a box plot.
+fn uncertainty(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    1.57 * (percentile(values, 0.75) - percentile(values, 0.25)) / (values.len() as f64).sqrt()
+}
+
 struct Scene {
     target: Target,
     readers: Crowd,
@@ -98,6 +111,21 @@ struct Scene {
 }
 
 impl Scene {
+    /// Publishes until the server's caches are full: its memory does not grow any more.
+    fn warm_up(&mut self, ours: &Ours) -> Result<()> {
+        let (mut highest, mut quiet) = (0f64, 0);
+        for _ in 0..120 {
+            self.publish(Duration::from_secs(1))?;
+            let memory = ours.memory()?.pss_mib;
+            quiet = if memory < highest + 0.1 { quiet + 1 } else { 0 };
+            highest = highest.max(memory);
+            if quiet == 5 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn publish(&mut self, time: Duration) -> Result<Published> {
         let load = Load { connections: PUBLISHERS, batch: 1, time, messages: u64::MAX };
         let (target, readers) = (&self.target, &mut self.readers);

@@ -147,3 +147,32 @@ fn answer(
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use taffrail_relay::{MemoryStore, Relay};
+    use taffrail_runs::{Config, Layout, Service};
+
+    use super::*;
+    use crate::http::HttpConfig;
+
+    /// Ten thousand of them wait for hours.
+    #[tokio::test]
+    async fn a_stream_that_waits_is_small() {
+        let dir = tempfile::tempdir().unwrap();
+        let relay = Relay::start(Arc::new(MemoryStore::new()), taffrail_relay::Config::default()).unwrap();
+        let layout = Layout::new(dir.path().join("data"));
+        let service = Service::open(relay, Config::new(layout, dir.path().into(), dir.path().into())).unwrap();
+        let app = App::new(service, HttpConfig::default());
+        let thread = taffrail_mcp_core::ThreadId::new("t").unwrap();
+        let follower = app.service().relay().follow(&thread, None, Start::Beginning).await.unwrap();
+        let session = Session::new(thread.clone(), None, Seq::START);
+        let look = app.looks().follow(app.service(), Followed::Thread(thread));
+        let place = app.open_stream().unwrap();
+        let stream = Stream { app, follower, session, until: Until::Never, place, look };
+        let size = std::mem::size_of_val(&stream.make(body::Out::default()));
+        assert!(size <= 2048, "{size} bytes");
+    }
+}

@@ -1,11 +1,15 @@
 //! The driver of a stream: asks its follower, says now and then that it is alive, and ends when it should.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    future::ready,
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use taffrail_mcp_core::RunId;
 use taffrail_relay::{Delivery, Follower};
 use taffrail_runs::RunsError;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::{body::Out, frame, looks::Look, session::Session};
 use crate::http::app::{App, OpenStream};
@@ -50,14 +54,17 @@ impl Stream {
         let mut spoken = Instant::now();
         let _look = &self.look;
         out.push(frame::retry(retry));
+        // Set while the store cannot be read.
+        let mut pause: Option<Pin<Box<Sleep>>> = None;
         loop {
             out.taken().await;
             if closing.is_cancelled() {
                 break;
             }
             let mut failed = None;
-            if self.session.rests() {
-                match self.end().await {
+            if self.session.rests() && pause.is_none() {
+                // Boxed, because it is rare and large: a stream that waits is as large as all that it may do.
+                match Box::pin(self.end()).await {
                     Ok(End::Over(end)) => {
                         out.push(end);
                         return;
@@ -70,7 +77,7 @@ impl Stream {
             tokio::select! {
                 // What is there goes first: the others need not be asked then.
                 biased;
-                delivery = self.follower.next(), if failed.is_none() => match delivery {
+                delivery = self.follower.next(), if failed.is_none() && pause.is_none() => match delivery {
                     Ok(delivery) => {
                         if self.deliver(&delivery, &out) {
                             spoken = Instant::now();
@@ -86,13 +93,15 @@ impl Stream {
                     }
                     silence.as_mut().reset(spoken + keep_alive);
                 }
-                () = sleep(ASK_AGAIN), if failed.is_some() => {}
+                () = over(&mut pause), if pause.is_some() => pause = None,
+                () = ready(()), if failed.is_some() => {}
             }
             if let Some(error) = failed {
                 tracing::debug!(thread = %self.follower.thread(), %error, "a stream cannot go on for now");
                 if !error.is_unavailable() {
                     break;
                 }
+                pause = Some(Box::pin(sleep(ASK_AGAIN)));
             }
         }
         out.push(frame::retry(retry + spread()));
@@ -143,6 +152,13 @@ enum End {
     GoesOn,
     /// It is over, and more of it is to be read first.
     MoreComes,
+}
+
+/// Resolves when the pause is over.
+async fn over(pause: &mut Option<Pin<Box<Sleep>>>) {
+    if let Some(pause) = pause {
+        pause.await;
+    }
 }
 
 /// A part of [`SPREAD`], another one each time.

@@ -1,6 +1,7 @@
 //! Streams, as clients see them: over sockets.
 
 mod answers;
+mod away;
 mod ends;
 mod filters;
 mod flood;

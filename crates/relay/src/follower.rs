@@ -81,7 +81,8 @@ impl Follower {
     /// # Errors
     ///
     /// [`RelayError::Store`] when the store cannot be read: the position stays, call again.
-    /// [`RelayError::CursorAhead`] when the position is past the end.
+    /// [`RelayError::CursorAhead`] when the position is past the end, and [`RelayError::Closed`] when the relay has ended and
+    /// everything that it stored has been given.
     pub async fn next(&mut self) -> Result<Delivery, RelayError> {
         loop {
             if let Some(delivery) = self.try_next().await? {
@@ -159,8 +160,12 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// [`RelayError::Closed`] when the relay is gone.
+    /// [`RelayError::Closed`] when the relay has ended and the position is at the last record that it stored.
     pub async fn wait(&mut self) -> Result<(), RelayError> {
-        self.head.changed().await.map_err(|_| RelayError::Closed)
+        // After the end nothing changes; a change in between the two is seen by `changed`.
+        if !self.hot.is_closed() {
+            self.head.changed().await.map_err(|_| RelayError::Closed)?;
+        }
+        if self.hot.is_closed() && self.hot.head() <= self.after { Err(RelayError::Closed) } else { Ok(()) }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use taffrail_mcp_core::{RunFold, RunId, Seq, ThreadId, Timestamp};
@@ -29,6 +32,8 @@ pub(crate) struct Hot {
     room: Notify,
     ring: Mutex<Ring>,
     head: watch::Sender<Seq>,
+    /// Nobody tells readers any more that the thread has grown.
+    closed: AtomicBool,
     durable: watch::Sender<u64>,
     numbering: Mutex<Numbering>,
 }
@@ -54,6 +59,7 @@ impl Hot {
             room: Notify::new(),
             ring: Mutex::new(Ring::new(head, config.ring_bytes)),
             head: watch::Sender::new(head),
+            closed: AtomicBool::new(false),
             durable: watch::Sender::new(0),
             numbering: Mutex::new(numbering),
         }
@@ -182,6 +188,16 @@ impl Hot {
     /// Changes when the thread grows.
     pub(crate) fn watch_head(&self) -> watch::Receiver<Seq> {
         self.head.subscribe()
+    }
+
+    /// The relay has ended: those who wait for the thread to grow are told.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        self.head.send_modify(|_| ());
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
     }
 
     /// Whether somebody waits for the thread to grow.

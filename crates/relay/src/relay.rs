@@ -48,6 +48,15 @@ struct Inner {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
+/// Tells the readers when the writer ends, even by a panic.
+struct Closing(Arc<Threads>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
         self.queue.close();
@@ -73,9 +82,11 @@ impl Relay {
         let threads = Arc::new(Threads::new(config));
         let write = writer::write(Arc::clone(&store), Arc::clone(&queue), config);
         let watch = threads::watch(Arc::clone(&store), Arc::clone(&threads));
+        let closing = Closing(Arc::clone(&threads));
         let writer = std::thread::Builder::new()
             .name("taffrail-writer".into())
             .spawn(move || {
+                let _closing = closing;
                 runtime.block_on(async {
                     tokio::select! {
                         biased;

@@ -23,9 +23,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Threads {
     config: Config,
-    hot: Mutex<HashMap<ThreadId, Weak<Hot>>>,
+    hot: Mutex<Hots>,
     /// A reader has come.
     reader: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Hots {
+    by_name: HashMap<ThreadId, Weak<Hot>>,
+    /// The relay has ended.
+    closed: bool,
 }
 
 impl Threads {
@@ -35,12 +42,13 @@ impl Threads {
 
     /// A thread, when it is hot.
     pub(crate) fn get(&self, thread: &ThreadId) -> Option<Arc<Hot>> {
-        lock(&self.hot).get(thread).and_then(Weak::upgrade)
+        lock(&self.hot).by_name.get(thread).and_then(Weak::upgrade)
     }
 
     /// A thread that goes at least as far as `head`.
     pub(crate) fn at(&self, thread: &ThreadId, head: Seq) -> Arc<Hot> {
-        let mut all = lock(&self.hot);
+        let mut hots = lock(&self.hot);
+        let Hots { by_name: all, closed } = &mut *hots;
         if let Some(hot) = all.get(thread).and_then(Weak::upgrade) {
             hot.advance(head);
             return hot;
@@ -50,6 +58,9 @@ impl Threads {
             all.retain(|_, hot| hot.strong_count() > 0);
         }
         let hot = Arc::new(Hot::new(thread.clone(), self.config, head));
+        if *closed {
+            hot.close();
+        }
         all.insert(thread.clone(), Arc::downgrade(&hot));
         hot
     }
@@ -59,8 +70,15 @@ impl Threads {
         self.reader.notify_one();
     }
 
+    /// The relay has ended: tells everybody who waits for a thread.
+    pub(crate) fn close(&self) {
+        let mut hots = lock(&self.hot);
+        hots.closed = true;
+        hots.by_name.values().filter_map(Weak::upgrade).for_each(|hot| hot.close());
+    }
+
     fn read(&self) -> Vec<Arc<Hot>> {
-        lock(&self.hot).values().filter_map(Weak::upgrade).filter(|hot| hot.has_readers()).collect()
+        lock(&self.hot).by_name.values().filter_map(Weak::upgrade).filter(|hot| hot.has_readers()).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::{sync::Arc, thread::JoinHandle, time::Duration};
 use bytes::Bytes;
 use rustix::time::{ClockId, clock_gettime};
 use taffrail_mcp_core::{EventBatch, EventSink, LogLine, Seq, Start, Stream};
-use taffrail_relay::{Delivery, Follower, Publisher};
+use taffrail_relay::{Delivery, Follower, Publisher, RelayError};
 
 use crate::support::{assert_dense, log, memory, message, note, read, run, text, thread, whole};
 
@@ -195,4 +195,30 @@ async fn closing_stores_what_was_accepted() {
     assert_eq!(whole(&reader, 1000).await.len(), 1000);
     let mut follower = Arc::new(reader).follow(&thread(), None, Start::Beginning).await.unwrap();
     assert!(matches!(follower.try_next().await.unwrap(), Some(Delivery::Blocks(_))));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_outlive_a_relay_and_are_told_when_they_have_everything() {
+    let relay = memory();
+    let publisher = relay.publisher(&thread(), &run("r")).await.unwrap();
+    publisher.emit(note("first"));
+    publisher.flush().await.unwrap();
+    let [mut waiting, mut behind] = [
+        relay.follow(&thread(), None, Start::Live).await.unwrap(),
+        relay.follow(&thread(), None, Start::Beginning).await.unwrap(),
+    ];
+    let waiting = tokio::spawn(async move {
+        let last = read(&mut waiting, 1).await;
+        (last, waiting.next().await)
+    });
+    publisher.emit(note("last"));
+    relay.close().await;
+    let (last, then) = waiting.await.unwrap();
+    assert_eq!(text(&last[0]), "last");
+    assert!(matches!(then, Err(RelayError::Closed)), "{then:?}");
+    assert_eq!(read(&mut behind, 2).await.len(), 2);
+    assert!(matches!(behind.next().await, Err(RelayError::Closed)));
+    // So is who comes after the end.
+    let mut late = relay.follow(&thread(), None, Start::Live).await.unwrap();
+    assert!(matches!(late.wait().await, Err(RelayError::Closed)));
 }

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Result, bail};
 use futures_util::future::OptionFuture;
 use taffrail_mcp_core::{Gap, RunFold, RunId, Seq, Snapshot, Start, Timestamp};
-use taffrail_relay::Delivery;
+use taffrail_relay::{Delivery, RelayError};
 use taffrail_runs::{Cancel, Service};
 use tokio::{
     signal::unix::{Signal, SignalKind, signal},
@@ -55,8 +55,14 @@ pub(super) async fn watch_with(
     let fold = loop {
         tokio::select! {
             delivery = follower.next() => {
-                match delivery? {
-                    Delivery::Blocks(blocks) => {
+                match delivery {
+                    // The service was closed. The look below makes sure how the run ended, and that comes to be read here.
+                    Err(RelayError::Closed) => {
+                        tokio::time::sleep(DRAW_EVERY).await;
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                    Ok(Delivery::Blocks(blocks)) => {
                         // Who shows nothing need not look: cutting a flood into lines costs more than storing it.
                         let shown = blocks.iter().filter(|_| show != Show::Nothing);
                         for block in shown {
@@ -65,7 +71,7 @@ pub(super) async fn watch_with(
                             }
                         }
                     }
-                    Delivery::Gap(gap) => view.record(gap_line(&gap).as_bytes()),
+                    Ok(Delivery::Gap(gap)) => view.record(gap_line(&gap).as_bytes()),
                 }
                 // Programs get each record at once; people see it with the next drawing.
                 if show == Show::Json {

@@ -170,7 +170,8 @@ mod tests {
     #[test]
     fn names_are_made_fit() {
         let long = "é".repeat(300);
-        for (name, expected) in [("make", "make"), ("a\nb", "ab"), ("\t", "exec"), ("", "exec"), (&long, &long[..400])] {
+        for (name, expected) in [("make", "make"), ("a\nb", "ab"), ("\t", "exec"), ("", "exec"), (&long, &long[..400])]
+        {
             assert_eq!(taken(name), expected);
         }
     }

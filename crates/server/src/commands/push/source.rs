@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, num::NonZeroU64, time::Duration};
 
 use taffrail_mcp_core::{Event, LineHead, Record, Seq, Start, ThreadId};
-use taffrail_relay::{Delivery, Follower, Relay, RelayError, StoreError};
+use taffrail_relay::{Delivery, Follower, Relay, RelayError};
 use taffrail_transport::client::{Batch, Source};
 
 /// Actors of requests that came from the server begin with this. There they are in the log already.
@@ -11,6 +11,8 @@ pub(super) const FROM_SERVER: &str = "server:";
 
 /// A log that cannot be read is looked at again after this time.
 const PAUSE: Duration = Duration::from_secs(1);
+/// One whose relay has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Reads a run's own log.
 ///
@@ -27,8 +29,6 @@ pub(super) struct LocalLog {
     events: VecDeque<Outgoing>,
     /// Reading may begin here: events from this number on come after this position.
     anchor: (u64, Seq),
-    /// The log gets no more records.
-    closed: bool,
 }
 
 /// One event on its way out.
@@ -42,7 +42,7 @@ struct Outgoing {
 impl LocalLog {
     pub(super) fn new(relay: Relay, thread: ThreadId) -> Self {
         let anchor = (1, Seq::START);
-        Self { relay, thread, follower: None, first: 1, events: VecDeque::new(), anchor, closed: false }
+        Self { relay, thread, follower: None, first: 1, events: VecDeque::new(), anchor }
     }
 
     /// Drops what was sent, and goes back where something is to be sent again.
@@ -120,26 +120,17 @@ impl Source for LocalLog {
     }
 
     async fn more(&mut self) {
-        if self.closed {
-            std::future::pending::<()>().await;
-        }
-        let mut health = self.relay.health();
-        let next = async {
-            match self.follower().await {
-                Ok(follower) => follower.next().await,
-                Err(error) => Err(error),
-            }
-        };
-        let next = tokio::select! {
-            biased;
-            next = next => next,
-            // Nothing is written any more, and nobody else writes here.
-            _ = health.wait_for(|error| matches!(error, Some(StoreError::Closed))) => Err(RelayError::Closed),
+        let next = match self.follower().await {
+            Ok(follower) => follower.next().await,
+            Err(error) => Err(error),
         };
         match next {
             Ok(delivery) => self.take(delivery),
-            // Read once more, for the last records; then there is nothing to wait for.
-            Err(RelayError::Closed) => self.closed = true,
+            // The process ends. Who looks at its run then writes a last record beside the relay.
+            Err(RelayError::Closed) => {
+                self.follower = None;
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
             Err(error) => {
                 tracing::debug!(%error, "the run's own log cannot be followed");
                 tokio::time::sleep(PAUSE).await;

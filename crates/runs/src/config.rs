@@ -40,7 +40,7 @@ impl Layout {
         self.root.join("spool")
     }
 
-    /// Locks that the processes hosting runs hold.
+    /// Locks that the processes hosting runs of the embedded store hold.
     pub fn live(&self) -> PathBuf {
         self.root.join("live")
     }
@@ -82,6 +82,7 @@ pub struct Config {
 impl Config {
     /// The defaults, for a data directory.
     pub fn new(layout: Layout, playbooks: PathBuf, cwd: PathBuf) -> Self {
+        let live = layout.live();
         Self {
             layout,
             playbooks,
@@ -91,7 +92,7 @@ impl Config {
             grace: Duration::from_secs(5),
             external_silence: EXTERNAL_SILENCE,
             retention: None,
-            hosts: Hosts::Files,
+            hosts: Hosts::Files(live),
             host_silence: HOST_SILENCE,
         }
     }

@@ -165,9 +165,8 @@ impl Service {
     pub(crate) fn cannot_lock(&self, error: HostsError) -> RunsError {
         match error {
             HostsError::Store(error) => error.into(),
-            HostsError::Io(source) => {
-                let (path, source) = (self.inner.config.layout.live(), Arc::new(source));
-                RunsError::Folder { action: "lock a run in", path, source }
+            HostsError::Io(path, source) => {
+                RunsError::Folder { action: "lock a run in", path, source: Arc::new(source) }
             }
         }
     }

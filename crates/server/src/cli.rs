@@ -327,10 +327,10 @@ pub(crate) struct Serve {
     /// Answer to this name, too: NAME for every port, or NAME:PORT; may be repeated
     #[arg(long = "allowed-host", value_name = "NAME")]
     pub(crate) allowed_hosts: Vec<Authority>,
-    /// Let pages of this origin ask, too, such as https://console.example; may be repeated
+    /// Let pages of this origin ask, too, such as `https://console.example`; may be repeated
     #[arg(long = "allowed-origin", value_name = "ORIGIN", value_parser = http_url)]
     pub(crate) allowed_origins: Vec<Uri>,
-    /// Where a proxy offers this server, such as https://taffrail.example
+    /// Where a proxy offers this server, such as `https://taffrail.example`
     #[arg(long, env = "TAFFRAIL_PUBLIC_URL", value_name = "URL", value_parser = http_url)]
     pub(crate) public_url: Option<Uri>,
     /// Believe X-Forwarded-For; only behind a proxy that sets it
@@ -399,7 +399,7 @@ pub(crate) enum SchemaOf {
 
 #[derive(Debug, Args)]
 pub(crate) struct Gc {
-    /// Remove logs that were quiet for longer, such as 30d or 12h
+    /// Remove logs that were quiet for longer, such as 30d or 12h; interrupted runs go only by this
     #[arg(long, value_name = "TIME", value_parser = crate::units::duration)]
     pub(crate) max_age: Option<std::time::Duration>,
     /// Remove the oldest logs while all together take more, such as 10GiB

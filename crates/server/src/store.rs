@@ -51,16 +51,19 @@ impl StoreChoice {
     }
 
     /// Opens it, and tells how processes that share it learn which of them are alive: those of one file by locks in the
-    /// data directory that they share too, those of a database by the database.
+    /// folder `live` beside it, whatever data directory each has; those of a database by the database.
     pub(crate) async fn open(&self, layout: &Layout) -> Result<(Arc<dyn Store>, Hosts)> {
         let sqlite = |path: PathBuf| -> Result<(Arc<dyn Store>, Hosts)> {
             let path = std::path::absolute(&path).with_context(|| format!("cannot use {}", path.display()))?;
-            Ok((Arc::new(SqliteStore::open(path, Default::default())?), Hosts::Files))
+            let store = SqliteStore::open(path.clone(), Default::default())?;
+            // The file is there now: names for it that differ lead to one folder.
+            let file = path.canonicalize().with_context(|| format!("cannot use {}", path.display()))?;
+            Ok((Arc::new(store), Hosts::Files(file.with_file_name("live"))))
         };
         match self {
             Self::Own => sqlite(layout.store()),
             Self::Sqlite(path) => sqlite(path.clone()),
-            Self::Memory => Ok((Arc::new(MemoryStore::new()), Hosts::Files)),
+            Self::Memory => Ok((Arc::new(MemoryStore::new()), Hosts::Files(layout.live()))),
             Self::Postgres(url) => {
                 let store = Arc::new(PostgresStore::open(url, Default::default()).await?);
                 let hosts = Hosts::Leases(store.clone());

@@ -15,7 +15,7 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use taffrail_mcp_core::RunId;
 
-use super::{Held, Lock};
+use super::{Held, HostsError, Lock};
 
 /// The folder of lock files.
 #[derive(Debug, Clone)]
@@ -60,6 +60,10 @@ impl LiveRuns {
     pub(crate) fn open(folder: PathBuf) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         Ok(Self { folder })
+    }
+
+    pub(crate) fn failed(&self, error: io::Error) -> HostsError {
+        HostsError::Io(self.folder.clone(), error)
     }
 
     /// Locks a run, to host it.

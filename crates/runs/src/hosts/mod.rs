@@ -5,7 +5,7 @@ mod keeper;
 mod leases;
 mod silence;
 
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{fmt, io, path::PathBuf, sync::Arc, time::Duration};
 
 use taffrail_mcp_core::RunId;
 use taffrail_relay::{Leases, StoreError};
@@ -16,12 +16,12 @@ pub(crate) use leases::LeasedRuns;
 use crate::{Config, RunsError};
 
 /// How processes that share a store learn which of them are alive.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub enum Hosts {
-    /// By locks of the kernel, in the data directory: for processes of one machine. A process that is gone is known to
-    /// be at once.
-    #[default]
-    Files,
+    /// By locks of the kernel in this folder, made when it is not there: for processes of one machine. A process that is
+    /// gone is known to be at once. All who share a store must have the same folder, or each takes the others' runs for
+    /// lost.
+    Files(PathBuf),
     /// By signs of life in the store: for processes on any machines. One that gives none for [`Config::host_silence`]
     /// is taken for gone, and its runs are `interrupted`; should it come back, it ends what it still runs and writes
     /// nothing more about that.
@@ -31,7 +31,7 @@ pub enum Hosts {
 impl fmt::Debug for Hosts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Hosts::Files => "Files",
+            Hosts::Files(_) => "Files",
             Hosts::Leases(_) => "Leases",
         })
     }
@@ -72,14 +72,9 @@ pub(crate) enum Look {
 /// Why it cannot be said who hosts a run.
 #[derive(Debug)]
 pub(crate) enum HostsError {
-    Io(io::Error),
+    /// In this folder.
+    Io(PathBuf, io::Error),
     Store(StoreError),
-}
-
-impl From<io::Error> for HostsError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
 }
 
 impl From<StoreError> for HostsError {
@@ -95,12 +90,11 @@ impl Living {
             Hosts::Leases(leases) => {
                 Ok(Self::Leases(LeasedRuns::new(Arc::clone(leases), config.host_silence, Box::new(lost))))
             }
-            Hosts::Files => {
-                let path = config.layout.live();
-                let opened = files::LiveRuns::open(path.clone());
+            Hosts::Files(folder) => {
+                let opened = files::LiveRuns::open(folder.clone());
                 let opened = opened.map_err(|source| RunsError::Folder {
                     action: "use the folder",
-                    path,
+                    path: folder.clone(),
                     source: Arc::new(source),
                 })?;
                 Ok(Self::Files(opened))
@@ -111,7 +105,7 @@ impl Living {
     /// Locks a run, to host it.
     pub(crate) async fn lock(&self, run: &RunId) -> Result<Held, HostsError> {
         match self {
-            Self::Files(files) => Ok(files.lock(run)?),
+            Self::Files(files) => files.lock(run).map_err(|error| files.failed(error)),
             Self::Leases(leases) => Ok(leases.lock(run).await?),
         }
     }
@@ -119,7 +113,7 @@ impl Living {
     /// Makes sure that a run has no host; `None` when it has one.
     pub(crate) async fn look(&self, run: &RunId) -> Result<Option<Look>, HostsError> {
         match self {
-            Self::Files(files) => Ok(files.look(run)?.map(Look::File)),
+            Self::Files(files) => Ok(files.look(run).map_err(|error| files.failed(error))?.map(Look::File)),
             Self::Leases(leases) => Ok(leases.look(run).await?.map(Look::Lease)),
         }
     }

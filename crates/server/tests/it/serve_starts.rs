@@ -4,10 +4,13 @@ use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use rustix::process::Signal;
 use serde_json::json;
+use taffrail_mcp_core::{RunStatus, ThreadId};
+use taffrail_transport::client::{StartRun, StartWork};
 
 use crate::{
     asked::Server,
-    world::{World, until},
+    deployed::Deployed,
+    world::{PATIENCE, World, until},
 };
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -160,4 +163,25 @@ fn two_servers_share_one_store_and_each_sees_the_others_runs_live() {
     until("the run ends", Duration::from_secs(30), || {
         (other.get(&format!("/api/v1/runs/{run}")).json()["status"] == "done").then_some(())
     });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_on_one_file_know_who_is_alive_whatever_their_data_directories() {
+    let world = World::new();
+    let store = format!("sqlite:{}", world.file("shared.db").display());
+    let mut one = Deployed::start(&world, "one", &["--store", &store]);
+    let other = Deployed::start(&world, "other", &["--store", &store]);
+    let (thread, file) = (ThreadId::new("t").unwrap(), world.file("never"));
+    let inputs = [("file".to_owned(), json!(file))].into_iter().collect();
+    let work = StartWork::Playbook { name: "hold".into(), inputs };
+    let run = one.client().start(&thread, &StartRun { work, idempotency_key: None, run: None }).await.unwrap().run;
+    // Who asks for a run makes sure that it has a host.
+    assert_eq!(other.client().snapshot(&run).await.unwrap().status, RunStatus::Running);
+    one.kill();
+    let ended = async {
+        while other.client().snapshot(&run).await.unwrap().status != RunStatus::Interrupted {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.unwrap();
 }

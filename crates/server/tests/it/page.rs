@@ -149,3 +149,37 @@ async fn pages_of_other_servers_read_nothing_and_change_nothing() {
     let snapshot = server.client().snapshot(&producer.run).await.unwrap();
     assert_eq!(serde_json::to_value(snapshot.status).unwrap(), Value::from("running"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_allowed_origins_ask_with_the_token() {
+    let world = World::new();
+    let other = other_page();
+    let server = Deployed::start(&world, "server", &["--allowed-origin", other.trim_end_matches('/')]);
+    let mut producer = Producer::start(server.client(), "a-job").await;
+    producer.print(&texts(0..3)).await;
+    let (run, token) = (format!("{}/api/v1/runs/{}", server.url(), producer.run), server.token());
+    let browser = Browser::start();
+    let page = browser.page();
+    page.open(server.sign_in());
+    page.open(&other);
+    let tried = page.eval(&format!(
+        r#"(async () => {{
+            const headers = {{ authorization: "Bearer {token}" }};
+            const snapshot = await (await fetch("{run}", {{ headers }})).json();
+            const stream = (await fetch("{run}/stream?after=3", {{ headers }})).body.getReader();
+            let told = "";
+            while (!told.includes("data: ")) told += new TextDecoder().decode((await stream.read()).value);
+            await stream.cancel();
+            const events = {{ "content-type": "application/x-ndjson", "taffrail-producer": "page:1", ...headers }};
+            const body = '{{"type":"message","role":"assistant","text":"hello"}}\n';
+            const taken = await fetch("{run}/events", {{ method: "POST", body, headers: events }});
+            const with_cookie = await fetch("{run}", {{ credentials: "include" }}).then(() => "read", (error) => error.name);
+            return [snapshot.status, told.slice(0, told.indexOf("data: ")), await taken.json(), with_cookie];
+        }})()"#
+    ));
+    // The cookie of the signed in browser is not for them.
+    assert_eq!(
+        tried,
+        json!(["running", "retry: 2000\n\nid: 4\n", {"first": 5, "last": 5, "stored": 1, "known": 0}, "TypeError"])
+    );
+}

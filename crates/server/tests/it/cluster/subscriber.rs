@@ -134,7 +134,7 @@ async fn follow(client: Client, mut log: Log, position: Arc<AtomicU64>, mut unti
             Some(Ok(Followed::Record { seq, line })) => {
                 log.records.push((seq, line));
                 position.store(seq.0, Relaxed);
-                if log.number % 3 == 0 && log.records.len() % RESTLESS == 0 {
+                if log.number.is_multiple_of(3) && log.records.len().is_multiple_of(RESTLESS) {
                     follow = begin(Start::After(seq));
                 }
             }

@@ -280,12 +280,15 @@ async fn patience(whole: bool) {
     }
 }
 
+/// The bodies of events that came together, and when they say they happened.
+pub(super) type EventsAt = (Option<Timestamp>, Vec<u8>);
+
 /// What becomes of a body that comes in these pieces: the bodies of its events by their times, and whether all of it was
 /// right. For [`super::entry`].
 pub(super) fn entry<'a>(
     run: &RunId,
     pieces: impl IntoIterator<Item = &'a [u8]>,
-) -> (Vec<(Option<Timestamp>, Vec<u8>)>, Result<(), String>) {
+) -> (Vec<EventsAt>, Result<(), String>) {
     let mut intake = Intake::new(run.clone());
     let result = pieces.into_iter().try_for_each(|piece| intake.feed(piece)).and_then(|()| intake.finish());
     let parts = intake.take().into_iter().map(|(ts, batch)| (ts, batch.bodies().to_vec())).collect();

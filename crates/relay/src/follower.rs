@@ -29,7 +29,7 @@ pub struct Follower {
     store: ArcStore,
     after: Seq,
     run: Option<RunId>,
-    head: watch::Receiver<Seq>,
+    grown: watch::Receiver<()>,
     /// About what one delivery takes.
     delivery_bytes: usize,
 }
@@ -46,8 +46,8 @@ impl std::fmt::Debug for ArcStore {
 
 impl Follower {
     pub(crate) fn new(hot: Arc<Hot>, store: ArcStore, after: Seq, run: Option<RunId>) -> Self {
-        let head = hot.watch_head();
-        Self { hot, store, after, run, head, delivery_bytes: DELIVERY_BYTES }
+        let grown = hot.watch();
+        Self { hot, store, after, run, grown, delivery_bytes: DELIVERY_BYTES }
     }
 
     /// Goes to a position.
@@ -99,7 +99,7 @@ impl Follower {
     /// As [`Follower::next`].
     pub async fn try_next(&mut self) -> Result<Option<Delivery>, RelayError> {
         loop {
-            self.head.borrow_and_update();
+            self.grown.borrow_and_update();
             match self.hot.step(self.after, self.delivery_bytes) {
                 Step::Wait => return Ok(None),
                 Step::Ahead(head) => {
@@ -164,7 +164,7 @@ impl Follower {
     pub async fn wait(&mut self) -> Result<(), RelayError> {
         // After the end nothing changes; a change in between the two is seen by `changed`.
         if !self.hot.is_closed() {
-            self.head.changed().await.map_err(|_| RelayError::Closed)?;
+            self.grown.changed().await.map_err(|_| RelayError::Closed)?;
         }
         if self.hot.is_closed() && self.hot.head() <= self.after { Err(RelayError::Closed) } else { Ok(()) }
     }

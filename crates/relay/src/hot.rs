@@ -3,17 +3,22 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use taffrail_mcp_core::{RunFold, RunId, Seq, ThreadId, Timestamp};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::{
+    sync::{Notify, mpsc, oneshot, watch},
+    time::Instant,
+};
 
 use crate::{
     Config, Numbered, RelayError, StoreError,
-    ring::Ring,
+    gathering::Gathering,
+    ring::{Ring, Step},
     sequencer::{Answer, Answered, Handover, Numbering, Pending},
     writer::Taken,
 };
@@ -21,6 +26,43 @@ use crate::{
 /// Takes a lock whose holders never leave half a change behind, so that a panic elsewhere cannot spread.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What waking a reader takes of a processor until it has sent what it was woken for: a write to a socket is 5 µs, on both
+/// sides.
+const READER_TIME: Duration = Duration::from_micros(10);
+/// The same when there was more than a record or two to send. In a flood readers have a part of the processors, not all.
+const FLOOD_TIME: Duration = Duration::from_micros(40);
+/// Records for each reader that make a flood.
+const FLOOD: u64 = 3;
+/// Fewer readers are always woken at once: no timer is as fine as what they take.
+const MANY: u32 = 50;
+/// They are never woken later than this, however many they are.
+const LONGEST_REST: Duration = Duration::from_millis(100);
+
+/// Takes threads whose readers are to be woken at a time.
+pub(crate) type Pacer = mpsc::UnboundedSender<(Instant, Weak<Hot>)>;
+
+/// When the readers of a thread were woken last, and whether they will be by the pacer.
+#[derive(Debug)]
+struct Waking {
+    last: Instant,
+    due: bool,
+    head: Seq,
+    /// So many records came with the last waking.
+    records: u64,
+}
+
+impl Waking {
+    fn now(&mut self, now: Instant, head: Seq) {
+        *self = Self { last: now, due: false, head, records: head.0.saturating_sub(self.head.0) };
+    }
+
+    /// How long these readers are busy after they were woken last.
+    fn rest(&self, readers: u32) -> Duration {
+        let each = if self.records >= FLOOD { FLOOD_TIME } else { READER_TIME };
+        each.saturating_mul(readers).min(LONGEST_REST)
+    }
 }
 
 /// Everything shared about one hot thread.
@@ -31,7 +73,9 @@ pub(crate) struct Hot {
     incoming: Mutex<Incoming>,
     room: Notify,
     ring: Mutex<Ring>,
-    head: watch::Sender<Seq>,
+    grown: watch::Sender<()>,
+    waking: Mutex<Waking>,
+    pacer: Pacer,
     /// Nobody tells readers any more that the thread has grown.
     closed: AtomicBool,
     durable: watch::Sender<u64>,
@@ -50,7 +94,7 @@ struct Incoming {
 }
 
 impl Hot {
-    pub(crate) fn new(thread: ThreadId, config: Config, head: Seq) -> Self {
+    pub(crate) fn new(thread: ThreadId, config: Config, head: Seq, pacer: Pacer) -> Self {
         let numbering = Numbering { thread: thread.clone(), head, ts: Timestamp::default(), folds: BTreeMap::new() };
         Self {
             thread,
@@ -58,7 +102,9 @@ impl Hot {
             incoming: Mutex::default(),
             room: Notify::new(),
             ring: Mutex::new(Ring::new(head, config.ring_bytes)),
-            head: watch::Sender::new(head),
+            grown: watch::Sender::new(()),
+            waking: Mutex::new(Waking { last: Instant::now(), due: false, head, records: 0 }),
+            pacer,
             closed: AtomicBool::new(false),
             durable: watch::Sender::new(0),
             numbering: Mutex::new(numbering),
@@ -140,44 +186,81 @@ impl Hot {
     }
 
     /// What the writer took is durable: shows it to readers, and makes room.
-    pub(crate) fn written(&self, taken: &mut Pending, blocks: &[crate::Block], answers: Vec<Answered>) {
-        self.show(blocks);
+    pub(crate) fn written(self: &Arc<Self>, taken: &mut Pending, blocks: &[crate::Block], answers: Vec<Answered>) {
+        lock(&self.ring).push(blocks);
         taken.answer(answers);
         lock(&self.incoming).held -= taken.bytes();
         self.durable.send_modify(|durable| *durable += taken.count());
         self.room.notify_waiters();
-    }
-
-    /// Shows readers what has become durable.
-    pub(crate) fn show(&self, blocks: &[crate::Block]) {
-        let head = {
-            let mut ring = lock(&self.ring);
-            ring.push(blocks);
-            ring.head()
-        };
-        self.head.send_replace(head);
+        // After those who wait for their answers: who is woken last runs first, and readers are what an event is for.
+        self.wake_readers();
     }
 
     /// A commit beside the writer has stored these blocks. The writer's next append is a conflict, which tells it: only
     /// the writer itself changes what it numbers by, or it could learn of a run and of the head at different times.
-    pub(crate) fn committed(&self, ts: Timestamp, blocks: &[crate::Block]) {
+    pub(crate) fn committed(self: &Arc<Self>, ts: Timestamp, blocks: &[crate::Block]) {
         {
             let mut numbering = lock(&self.numbering);
             numbering.ts = numbering.ts.max(ts);
         }
-        self.show(blocks);
+        lock(&self.ring).push(blocks);
+        self.wake_readers();
+    }
+
+    /// The store has records up to `head`. Tells whether another process has written them.
+    ///
+    /// What our writer is about to show may be there already; taken for somebody else's, it would have to be read by
+    /// everybody from the store.
+    pub(crate) fn is_stored_up_to(self: &Arc<Self>, head: Seq) -> bool {
+        let foreign = head > self.numbering().head;
+        if foreign {
+            self.advance(head);
+        }
+        foreign
     }
 
     /// Another process has written up to `head`.
-    pub(crate) fn advance(&self, head: Seq) {
+    pub(crate) fn advance(self: &Arc<Self>, head: Seq) {
         if lock(&self.ring).advance(head) {
-            self.head.send_replace(head);
+            self.wake_readers();
         }
     }
 
+    /// Wakes those who wait for the thread to grow: at once, or, when there are many, after they had the time to send
+    /// what they were woken for before.
+    ///
+    /// Were they all woken for each event of a flood, each would send it by itself, and take the processor from those who
+    /// bring more.
+    fn wake_readers(self: &Arc<Self>) {
+        let readers = u32::try_from(self.grown.receiver_count()).unwrap_or(u32::MAX);
+        if readers >= MANY && !self.is_closed() {
+            let head = self.head();
+            let mut waking = lock(&self.waking);
+            if waking.due {
+                return;
+            }
+            let (now, at) = (Instant::now(), waking.last + waking.rest(readers));
+            if at > now && self.pacer.send((at, Arc::downgrade(self))).is_ok() {
+                waking.due = true;
+                return;
+            }
+            waking.now(now, head);
+        }
+        self.grown.send_replace(());
+    }
+
+    /// The time has come to wake the readers.
+    pub(crate) fn wake_due_readers(&self) {
+        let head = self.head();
+        lock(&self.waking).now(Instant::now(), head);
+        self.grown.send_replace(());
+    }
+
     /// The ring's answer for a position.
-    pub(crate) fn step(&self, after: Seq, max_bytes: usize) -> crate::ring::Step {
-        lock(&self.ring).step(after, max_bytes)
+    pub(crate) fn step(&self, after: Seq, max_bytes: usize) -> Step {
+        let step = lock(&self.ring).step(after, max_bytes);
+        // A position in what our writer has just stored and is about to show.
+        if matches!(step, Step::Ahead(_)) && after <= self.numbering().head { Step::Wait } else { step }
     }
 
     /// The last durable record known here.
@@ -186,14 +269,14 @@ impl Hot {
     }
 
     /// Changes when the thread grows.
-    pub(crate) fn watch_head(&self) -> watch::Receiver<Seq> {
-        self.head.subscribe()
+    pub(crate) fn watch(&self) -> watch::Receiver<()> {
+        self.grown.subscribe()
     }
 
     /// The relay has ended: those who wait for the thread to grow are told.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
-        self.head.send_modify(|_| ());
+        self.grown.send_replace(());
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -202,7 +285,7 @@ impl Hot {
 
     /// Whether somebody waits for the thread to grow.
     pub(crate) fn has_readers(&self) -> bool {
-        self.head.receiver_count() > 0
+        self.grown.receiver_count() > 0
     }
 }
 
@@ -224,6 +307,7 @@ pub(crate) struct Queue {
     pub(crate) health: watch::Sender<Option<StoreError>>,
     /// Whoever has it writes.
     pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
+    pub(crate) gathering: Gathering,
     /// What somebody had begun to write when its runtime ended.
     pub(crate) left: Mutex<Vec<Taken>>,
 }
@@ -236,8 +320,8 @@ struct QueueState {
 
 impl Queue {
     pub(crate) fn new() -> Self {
-        let (turn, left) = (Arc::default(), Mutex::default());
-        Self { state: Mutex::default(), wake: Notify::new(), health: watch::Sender::new(None), turn, left }
+        let (turn, gathering, left) = (Arc::default(), Gathering::default(), Mutex::default());
+        Self { state: Mutex::default(), wake: Notify::new(), health: watch::Sender::new(None), turn, gathering, left }
     }
 
     /// As [`Queue::push`], for somebody who may write it at once.

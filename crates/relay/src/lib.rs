@@ -32,6 +32,7 @@ mod config;
 mod error;
 mod filter;
 mod follower;
+mod gathering;
 mod hot;
 mod leases;
 mod memory;

@@ -162,6 +162,7 @@ impl Publisher {
                 changed = health.changed() => changed.map_err(|_| RelayError::Closed)?,
             }
         };
+        self.queue.gathering.came();
         if wake {
             let (WeakStore(store), config) = &self.store;
             write_at_once(store, &self.queue, *config, Arc::clone(&self.hot));

@@ -7,7 +7,10 @@ use std::{
 };
 
 use taffrail_mcp_core::{BoxFuture, Event, EventBatch, Gap, PageMeta, RunFold, RunId, Seq, Start, ThreadId};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 
 use crate::{
     Append, Appended, Claim, Config, Delivery, Extent, Filter, Follower, ListRuns, Page, PageQuery, Publisher,
@@ -79,9 +82,11 @@ impl Relay {
             .enable_time()
             .build()
             .map_err(|error| unavailable("the writer's timer could not be made", error))?;
-        let threads = Arc::new(Threads::new(config));
+        let (pacer, due) = mpsc::unbounded_channel();
+        let threads = Arc::new(Threads::new(config, pacer));
         let write = writer::write(Arc::clone(&store), Arc::clone(&queue), config);
         let watch = threads::watch(Arc::clone(&store), Arc::clone(&threads));
+        let pace = threads::pace(due);
         let closing = Closing(Arc::clone(&threads));
         let writer = std::thread::Builder::new()
             .name("taffrail-writer".into())
@@ -91,7 +96,7 @@ impl Relay {
                     tokio::select! {
                         biased;
                         () = write => {}
-                        () = async { watch.await; std::future::pending().await } => {}
+                        () = async { tokio::join!(watch, pace); std::future::pending().await } => {}
                     }
                 });
             })
@@ -255,7 +260,7 @@ impl Relay {
         self.inner.threads.reader_came();
         // Read once somebody waits for the thread, so that what another process writes in between is looked for.
         let extent = self.store().extent(thread.clone()).await?;
-        hot.advance(extent.head);
+        hot.is_stored_up_to(extent.head);
         let after = match start {
             Start::Beginning => Seq::START,
             Start::After(after) if after > extent.head => {

@@ -197,6 +197,11 @@ impl Pending {
         }
     }
 
+    /// How many wait for an answer.
+    pub(crate) fn arrivals(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.arrivals.len()).sum()
+    }
+
     /// Adds a remark of the relay's own before everything, so that it cannot come behind the end of a run that is
     /// pending. Nobody waits for it, so it does not count as accepted.
     pub(crate) fn push_remark(&mut self, new: Handover<'_>) {

@@ -7,15 +7,20 @@ use std::{
 };
 
 use taffrail_mcp_core::{Seq, ThreadId};
-use tokio::sync::Notify;
+use tokio::{
+    sync::{Notify, mpsc::UnboundedReceiver},
+    time::{Instant, sleep, sleep_until},
+};
 
 use crate::{
     Config, Store, StoreError,
-    hot::{Hot, lock},
+    hot::{Hot, Pacer, lock},
 };
 
 /// Looks are this far apart at least: a store that changes all the time costs no more than so many.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// Looks that found nothing come to be this far apart, when the store changes all the time: it is this process that writes.
+const LOOK_SELDOM: Duration = Duration::from_millis(16);
 /// After a look that failed, the next one.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -26,6 +31,7 @@ pub(crate) struct Threads {
     hot: Mutex<Hots>,
     /// A reader has come.
     reader: Notify,
+    pacer: Pacer,
 }
 
 #[derive(Debug, Default)]
@@ -36,8 +42,8 @@ struct Hots {
 }
 
 impl Threads {
-    pub(crate) fn new(config: Config) -> Self {
-        Self { config, hot: Mutex::default(), reader: Notify::new() }
+    pub(crate) fn new(config: Config, pacer: Pacer) -> Self {
+        Self { config, hot: Mutex::default(), reader: Notify::new(), pacer }
     }
 
     /// A thread, when it is hot.
@@ -50,14 +56,14 @@ impl Threads {
         let mut hots = lock(&self.hot);
         let Hots { by_name: all, closed } = &mut *hots;
         if let Some(hot) = all.get(thread).and_then(Weak::upgrade) {
-            hot.advance(head);
+            hot.is_stored_up_to(head);
             return hot;
         }
         // Those that are not hot any more go when they are half of all, so that looking for them costs little.
         if all.len() >= 2 * all.values().filter(|hot| hot.strong_count() > 0).count().max(8) {
             all.retain(|_, hot| hot.strong_count() > 0);
         }
-        let hot = Arc::new(Hot::new(thread.clone(), self.config, head));
+        let hot = Arc::new(Hot::new(thread.clone(), self.config, head, self.pacer.clone()));
         if *closed {
             hot.close();
         }
@@ -82,12 +88,25 @@ impl Threads {
     }
 }
 
+/// Wakes readers at the times that were asked for.
+pub(crate) async fn pace(mut due: UnboundedReceiver<(Instant, Weak<Hot>)>) {
+    while let Some((at, hot)) = due.recv().await {
+        tokio::spawn(async move {
+            sleep_until(at).await;
+            if let Some(hot) = hot.upgrade() {
+                hot.wake_due_readers();
+            }
+        });
+    }
+}
+
 /// Looks, whenever the store has changed, how far each thread goes that somebody reads. One look serves all readers of
 /// all threads. The store is not watched while there are none.
 pub(crate) async fn watch(store: Arc<dyn Store>, threads: Arc<Threads>) {
     loop {
         threads.reader.notified().await;
         let mut changes = store.changes();
+        let mut rest = LOOK_EVERY;
         loop {
             changes.borrow_and_update();
             let read = threads.read();
@@ -95,25 +114,32 @@ pub(crate) async fn watch(store: Arc<dyn Store>, threads: Arc<Threads>) {
                 break;
             }
             match look(&*store, &read).await {
-                Ok(()) => {
-                    tokio::time::sleep(LOOK_EVERY).await;
+                Ok(news) => {
+                    sleep(rest).await;
+                    rest = if news || !changes.has_changed().unwrap_or(true) {
+                        LOOK_EVERY
+                    } else {
+                        (rest * 2).min(LOOK_SELDOM)
+                    };
                     if changes.changed().await.is_err() {
                         return;
                     }
                 }
                 Err(error) => {
                     tracing::debug!(%error, "cannot look for what other processes have written");
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                    sleep(LOOK_AGAIN).await;
                 }
             }
         }
     }
 }
 
-async fn look(store: &dyn Store, read: &[Arc<Hot>]) -> Result<(), StoreError> {
+/// Whether another process has written.
+async fn look(store: &dyn Store, read: &[Arc<Hot>]) -> Result<bool, StoreError> {
     let extents = store.extents(read.iter().map(|hot| hot.thread.clone()).collect()).await?;
+    let mut news = false;
     for (hot, extent) in read.iter().zip(extents) {
-        hot.advance(extent.head);
+        news |= hot.is_stored_up_to(extent.head);
     }
-    Ok(())
+    Ok(news)
 }

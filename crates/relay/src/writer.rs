@@ -15,7 +15,7 @@ use std::{
 };
 
 use taffrail_mcp_core::{EventBatch, Note, Seq};
-use tokio::{runtime::Handle, sync::OwnedMutexGuard};
+use tokio::{runtime::Handle, sync::OwnedMutexGuard, time::Instant};
 
 use crate::{
     Append, Appended, Block, Config, ReadBlocks, Store, StoreError, clock,
@@ -65,7 +65,8 @@ pub(crate) async fn write(store: Arc<dyn Store>, queue: Arc<Queue>, config: Conf
     loop {
         let turn = queue.turn.lock().await;
         let mut group = std::mem::take(&mut *lock(&queue.left));
-        if group.is_empty() {
+        if group.is_empty() && !queue.is_empty() {
+            queue.gathering.gather().await;
             group = take_group(&queue, &config);
         }
         if group.is_empty() {
@@ -98,6 +99,7 @@ pub(crate) fn write_at_once(store: &Weak<dyn Store>, queue: &Arc<Queue>, config:
     let mut written = AtOnce { queue: Arc::clone(queue), group: Vec::new(), turn: Some(turn) };
     runtime.spawn(async move {
         for _ in 0..AT_ONCE {
+            written.queue.gathering.gather().await;
             written.group = take_group(&written.queue, &config);
             while !written.group.is_empty() {
                 let AtOnce { queue, group, .. } = &mut written;
@@ -157,7 +159,12 @@ fn take_group(queue: &Queue, config: &Config) -> Vec<Taken> {
         group.push(Taken { hot, pending, expected, blocks, answers, fenced: 0, tried: false });
     }
     later.into_iter().for_each(|hot| queue.push(hot));
+    queue.gathering.taken(arrivals(&group));
     group
+}
+
+fn arrivals(group: &[Taken]) -> usize {
+    group.iter().map(|taken| taken.pending.arrivals()).sum()
 }
 
 /// Stores a group. What stays in it is what another writer was faster at, numbering moved on.
@@ -186,12 +193,13 @@ async fn store_group(
         })
         .collect();
     // Usually there is one attempt; the copy for another shares the blocks.
-    let mut attempts = 0;
+    let (mut attempts, begun, arrivals) = (0, Instant::now(), arrivals(group));
     let answers = attempt(queue, config, || {
         attempts += 1;
         store.append(appends.clone())
     })
     .await?;
+    queue.gathering.written(arrivals, begun.elapsed());
     let mut conflicts = Vec::with_capacity(group.len());
     for (taken, answer) in group.iter().zip(answers) {
         let first = attempts == 1 && !taken.tried;
@@ -296,7 +304,7 @@ fn note_retries(queue: &Queue, taken: &Taken, attempts: u32) {
 }
 
 /// Another writer has moved the thread on, and perhaps changed runs that we write to.
-fn catch_up(hot: &Hot, head: Seq) {
+fn catch_up(hot: &Arc<Hot>, head: Seq) {
     let mut numbering = hot.numbering();
     numbering.head = head;
     numbering.folds.clear();

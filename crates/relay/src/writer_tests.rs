@@ -8,7 +8,8 @@ use super::*;
 use crate::{MemoryStore, Publisher};
 
 fn hot(queue: &Arc<Queue>) -> (Arc<Hot>, Publisher) {
-    let hot = Arc::new(Hot::new(ThreadId::new("t").unwrap(), Config::default(), Seq::START));
+    let (pacer, _) = tokio::sync::mpsc::unbounded_channel();
+    let hot = Arc::new(Hot::new(ThreadId::new("t").unwrap(), Config::default(), Seq::START, pacer));
     let publisher = publisher("r", &hot, queue);
     (hot, publisher)
 }

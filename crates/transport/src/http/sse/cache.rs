@@ -56,14 +56,16 @@ impl FrameCache {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The frames of a block of a thread.
-    pub(crate) fn framed(&self, thread: &ThreadId, block: &Block) -> Framed {
-        let key = Key { first: block.first, count: block.count, thread: thread.clone() };
+    /// The frames of consecutive blocks of a thread, put together; `blocks` is not empty.
+    pub(crate) fn framed(&self, thread: &ThreadId, blocks: &[Block]) -> Framed {
+        let first = blocks.first().map_or(Seq::START, |block| block.first);
+        let count = blocks.iter().map(|block| block.count).sum();
+        let key = Key { first, count, thread: thread.clone() };
         if let Some(framed) = self.state().frames.get(&key) {
             return framed.clone();
         }
         // Not under the lock: two may frame the same block at the same time, and nobody waits for another's.
-        let framed = frame::block(block);
+        let framed = frame::blocks(blocks);
         let size = framed.bytes.len() + ENTRY_BYTES;
         if size <= self.max_bytes {
             let mut state = self.state();
@@ -98,26 +100,26 @@ mod tests {
     fn frames_are_shared_also_by_who_read_the_block_elsewhere() {
         let cache = FrameCache::default();
         let (one, two) = (ThreadId::new("one").unwrap(), ThreadId::new("two").unwrap());
-        let first = cache.framed(&one, &block(7, 10));
-        let again = cache.framed(&one, &block(7, 10));
+        let first = cache.framed(&one, &[block(7, 10)]);
+        let again = cache.framed(&one, &[block(7, 10)]);
         assert_eq!(first.bytes.as_ptr(), again.bytes.as_ptr());
-        assert_ne!(first.bytes.as_ptr(), cache.framed(&two, &block(7, 10)).bytes.as_ptr());
+        assert_ne!(first.bytes.as_ptr(), cache.framed(&two, &[block(7, 10)]).bytes.as_ptr());
     }
 
     #[test]
     fn it_is_bounded_and_forgets_the_oldest() {
         let cache = FrameCache::new(10_000);
         let thread = ThreadId::new("t").unwrap();
-        let first = cache.framed(&thread, &block(1, 1000));
+        let first = cache.framed(&thread, &[block(1, 1000)]);
         for seq in 2..100 {
-            cache.framed(&thread, &block(seq, 1000));
+            cache.framed(&thread, &[block(seq, 1000)]);
             let state = cache.state();
             assert!(state.bytes <= 10_000 && state.frames.len() == state.order.len() && state.frames.len() <= 8);
         }
-        assert_ne!(first.bytes.as_ptr(), cache.framed(&thread, &block(1, 1000)).bytes.as_ptr());
+        assert_ne!(first.bytes.as_ptr(), cache.framed(&thread, &[block(1, 1000)]).bytes.as_ptr());
         // One that is larger than all is handed out and not kept.
         let before = cache.state().frames.len();
-        assert!(cache.framed(&thread, &block(100, 20_000)).bytes.len() > 20_000);
+        assert!(cache.framed(&thread, &[block(100, 20_000)]).bytes.len() > 20_000);
         assert_eq!(cache.state().frames.len(), before);
     }
 }

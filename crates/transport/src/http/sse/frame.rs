@@ -19,7 +19,7 @@ const DIGITS: usize = 10;
 /// How a record says that a run came to rest.
 const FINISHED: &[u8] = br#""type":"run-finished""#;
 
-/// A block as the bytes of a stream. A clone shares them.
+/// Blocks as the bytes of a stream. A clone shares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Framed {
     /// The frames.
@@ -28,14 +28,19 @@ pub(crate) struct Framed {
     pub(crate) rest: Option<Seq>,
 }
 
-/// Frames all records of a block.
-pub(crate) fn block(block: &Block) -> Framed {
-    let count = usize::try_from(block.count).unwrap_or_default();
-    let mut out = Vec::with_capacity(block.bytes.len() + count.saturating_mul(FRAME + DIGITS));
-    each_line(block, |seq, line| record(seq, line, &mut out));
+/// Frames all records of consecutive blocks.
+pub(crate) fn blocks(blocks: &[Block]) -> Framed {
+    let size = |block: &Block| {
+        let count = usize::try_from(block.count).unwrap_or_default();
+        block.bytes.len() + count.saturating_mul(FRAME + DIGITS)
+    };
+    let mut out = Vec::with_capacity(blocks.iter().map(size).sum());
+    for block in blocks {
+        each_line(block, |seq, line| record(seq, line, &mut out));
+    }
     // A cache keeps it for a while.
     out.shrink_to_fit();
-    Framed { bytes: out.into(), rest: rest(block) }
+    Framed { bytes: out.into(), rest: blocks.iter().rev().find_map(rest) }
 }
 
 /// Frames the records of a block that pass a filter; tells the last of them.
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_record_is_an_event() {
-        let framed = block(&of(9, &[note("a\nb\r"), note("c")]));
+        let framed = blocks(&[of(9, &[note("a\nb\r"), note("c")])]);
         insta::assert_snapshot!(String::from_utf8(framed.bytes.to_vec()).unwrap(), @r#"
         id: 9
         data: {"seq":9,"thread":"t","run":"r","ts":"1970-01-01T00:00:00.000001Z","type":"note","text":"a\nb\r","level":"info"}
@@ -158,14 +163,14 @@ mod tests {
 
     #[test]
     fn the_last_rest_of_a_block_is_found() {
-        assert_eq!(block(&of(5, &[note("a"), finished()])).rest, Some(Seq(6)));
-        assert_eq!(block(&of(5, &[finished(), note("a"), finished(), note("b")])).rest, Some(Seq(7)));
+        assert_eq!(blocks(&[of(5, &[note("a"), finished()])]).rest, Some(Seq(6)));
+        assert_eq!(blocks(&[of(5, &[finished(), note("a"), finished(), note("b")])]).rest, Some(Seq(7)));
         // What only looks like it is not.
-        assert_eq!(block(&of(5, &[note(r#""type":"run-finished""#)])).rest, None);
+        assert_eq!(blocks(&[of(5, &[note(r#""type":"run-finished""#)])]).rest, None);
         let mut nested = of(5, &[note("x")]);
         let line = String::from_utf8(nested.bytes.to_vec()).unwrap();
         nested.bytes = line.replace("\"x\"", r#"{"type":"run-finished"}"#).into();
-        assert_eq!(block(&nested).rest, None);
+        assert_eq!(blocks(&[nested]).rest, None);
     }
 
     #[test]

@@ -1,15 +1,12 @@
 //! One stream: what becomes of what its follower delivers. No I/O, no clock.
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use taffrail_mcp_core::{Seq, ThreadId};
 use taffrail_relay::{Block, Delivery, Filter};
 
 use super::{cache::FrameCache, frame};
 
-/// Frames smaller than this are put together: each that is handed out by itself costs more than copying so much.
-const SMALL_BYTES: usize = 4 * 1024;
-
-/// Frames that were put together are handed out at this size.
+/// Blocks are framed together up to this size: each frame that is handed out by itself costs a part of a write.
 const TOGETHER_BYTES: usize = 32 * 1024;
 
 /// So many records that a filter leaves out are not told; then the client's cursor is moved past them, so that it does
@@ -47,15 +44,16 @@ impl Session {
         }
     }
 
-    fn all(&mut self, blocks: &[Block], cache: &FrameCache, out: &mut impl FnMut(Bytes)) {
-        let mut together = Together::default();
-        for block in blocks {
-            let framed = cache.framed(&self.thread, block);
+    fn all(&mut self, mut blocks: &[Block], cache: &FrameCache, out: &mut impl FnMut(Bytes)) {
+        while !blocks.is_empty() {
+            // Whoever is at the same position gets the same blocks, and so the same bytes.
+            let (together, later) = blocks.split_at(together(blocks));
+            let framed = cache.framed(&self.thread, together);
             self.rest = framed.rest.or(self.rest);
-            self.told = block.last();
-            together.add(framed.bytes, out);
+            self.told = together.last().map_or(self.told, Block::last);
+            out(framed.bytes);
+            blocks = later;
         }
-        together.finish(out);
     }
 
     fn some(&mut self, blocks: &[Block], out: &mut impl FnMut(Bytes)) {
@@ -97,42 +95,14 @@ impl Session {
     }
 }
 
-/// Puts small frames together.
-#[derive(Debug, Default)]
-struct Together {
-    /// One that is alone so far is not copied.
-    first: Option<Bytes>,
-    rest: BytesMut,
-}
-
-impl Together {
-    fn add(&mut self, frame: Bytes, out: &mut impl FnMut(Bytes)) {
-        if frame.len() >= SMALL_BYTES {
-            self.finish(out);
-            out(frame);
-            return;
-        }
-        if self.first.is_none() && self.rest.is_empty() {
-            self.first = Some(frame);
-            return;
-        }
-        if let Some(first) = self.first.take() {
-            self.rest.extend_from_slice(&first);
-        }
-        self.rest.extend_from_slice(&frame);
-        if self.rest.len() >= TOGETHER_BYTES {
-            self.finish(out);
-        }
-    }
-
-    fn finish(&mut self, out: &mut impl FnMut(Bytes)) {
-        if let Some(first) = self.first.take() {
-            out(first);
-        }
-        if !self.rest.is_empty() {
-            out(self.rest.split().freeze());
-        }
-    }
+/// How many of these blocks are framed together; at least one.
+fn together(blocks: &[Block]) -> usize {
+    let mut size = 0;
+    let fits = |block: &&Block| {
+        size += block.bytes.len();
+        size <= TOGETHER_BYTES
+    };
+    blocks.iter().take_while(fits).count().max(1)
 }
 
 #[cfg(test)]

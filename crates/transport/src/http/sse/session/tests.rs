@@ -16,10 +16,10 @@ fn block(first: u64, count: u64) -> Block {
         let head = RecordHead { seq: Seq(seq), thread: &thread(), run: &run, ts: Timestamp::from_micros(seq) };
         let event: Event = match seq % 3 {
             0 => Note::info(format!("{seq}")).into(),
-            // Now and then one that is not put together with others.
+            // Now and then one that few others are put together with.
             _ => Message {
                 role: "m".into(),
-                text: "x".repeat(if seq % 7 == 0 { SMALL_BYTES } else { 10 }),
+                text: "x".repeat(if seq % 7 == 0 { TOGETHER_BYTES / 3 } else { 10 }),
                 delta: false,
             }
             .into(),
@@ -92,11 +92,15 @@ fn one_block_is_handed_out_as_it_was_framed() {
     let cache = FrameCache::default();
     let [one, two] = [0, 1].map(|_| run(&mut session(None, 0), &cache, vec![block(1, 3)]));
     assert_eq!((one.len(), one[0].as_ptr()), (1, two[0].as_ptr()));
-    // Large ones too, also among others; small ones are put together.
-    let mixed = run(&mut session(None, 0), &cache, vec![block(1, 1), block(2, 1), block(7, 1), block(8, 1)]);
-    assert_eq!(mixed.len(), 3);
-    assert_eq!(mixed[1].as_ptr(), cache.framed(&thread(), &block(7, 1)).bytes.as_ptr());
-    assert!(mixed[0].starts_with(b"id: 1\n") && mixed[2].starts_with(b"id: 8\n"));
+    // So is what is put together, up to a size.
+    let blocks = || [1, 2, 7, 8, 14, 28, 35].map(|seq| block(seq, 1)).to_vec();
+    let [one, two] = [0, 1].map(|_| run(&mut session(None, 0), &cache, blocks()));
+    assert_eq!(
+        one.iter().map(|frame| frame.as_ptr()).collect::<Vec<_>>(),
+        two.iter().map(|frame| frame.as_ptr()).collect::<Vec<_>>()
+    );
+    assert_eq!(one.len(), 2);
+    assert!(one[1].starts_with(b"id: 28\n"));
 }
 
 #[test]

@@ -1,0 +1,12 @@
+//! Progress as a client sees it: every notification, compared pair by pair.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod branches;
+#[cfg(feature = "tokio")]
+mod driven;
+mod emitters;
+mod manners;
+#[cfg(feature = "rmcp")]
+mod served;
+mod support;
+mod threads;

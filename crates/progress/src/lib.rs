@@ -15,6 +15,8 @@
 //! request context is a [`ProgressSource`]. Elsewhere, implement [`ProgressSink`] and use `RequestProgress` (feature
 //! `tokio`), or drive an [`Outlet`] from any loop.
 //!
+//! Handlers that ask a person in the middle of their work have a [`MrtrContext`]; with rmcp, `rmcp::Mrtr` makes them.
+//!
 //! It is not a progress bar, and keeps no history: values between two notifications are gone.
 //!
 //! ```
@@ -52,6 +54,10 @@ mod sink;
 
 #[cfg(feature = "tokio")]
 mod drive;
+
+mod context;
+#[cfg(feature = "rmcp")]
+mod mrtr;
 #[cfg(feature = "rmcp")]
 pub mod rmcp;
 
@@ -59,13 +65,15 @@ mod error;
 
 pub use branch::{Branch, Branches};
 pub use config::Config;
+pub use context::MrtrContext;
 #[cfg(feature = "tokio")]
 pub use drive::RequestProgress;
 pub use emitter::{CountingProgress, DoubleProgress, LongProgress, PercentProgress};
 pub use error::ProgressError;
 pub use message::MESSAGE_CHARS;
+#[cfg(feature = "rmcp")]
+pub use mrtr::{KeyError, PromptContext, ResourceContext, SingleUse, SpentStates, StateKey, ToolContext};
 pub use outlet::{Next, Outlet, channel};
 pub use sink::{Notification, ProgressSink, ProgressToken, SinkError};
 pub use source::{ProgressSource, Source};
-/// A boxed future, as [`ProgressSink`] returns it.
-pub use taffrail_mcp_core::BoxFuture;
+pub use taffrail_mcp_core::{BoxFuture, Elicitor, Question, Reply};

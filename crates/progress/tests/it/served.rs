@@ -88,31 +88,36 @@ fn flood(branch: &Branch) {
     }
 }
 
-struct Client {
+pub(crate) struct Client {
     input: WriteHalf<DuplexStream>,
     output: Lines<BufReader<ReadHalf<DuplexStream>>>,
 }
 
 impl Client {
     /// `room`: bytes that the server can write before the client reads.
-    async fn connect(server: WithProgress<impl rmcp::Service<RoleServer>>, room: usize) -> Self {
+    pub(crate) fn open(server: WithProgress<impl rmcp::Service<RoleServer>>, room: usize) -> Self {
         let (ours, theirs) = tokio::io::duplex(room);
         tokio::spawn(async move { server.serve(tokio::io::split(theirs)).await.unwrap().waiting().await });
         let (output, input) = tokio::io::split(ours);
-        let mut client = Self { input, output: BufReader::new(output).lines() };
+        Self { input, output: BufReader::new(output).lines() }
+    }
+
+    /// A client of an old revision, with a session.
+    pub(crate) async fn connect(server: WithProgress<impl rmcp::Service<RoleServer>>, room: usize) -> Self {
+        let mut client = Self::open(server, room);
         let info = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info});
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": info});
         client.send(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})).await;
         assert_eq!(client.receive().await["id"], 0);
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         client
     }
 
-    async fn send(&mut self, message: &Value) {
+    pub(crate) async fn send(&mut self, message: &Value) {
         self.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    async fn receive(&mut self) -> Value {
+    pub(crate) async fn receive(&mut self) -> Value {
         serde_json::from_str(&self.output.next_line().await.unwrap().unwrap()).unwrap()
     }
 

@@ -27,7 +27,12 @@
 //! # }
 //! ```
 
-use std::{borrow::Cow, sync::Arc, sync::Once};
+mod mrtr;
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, Once},
+};
 
 use rmcp::{
     ErrorData, Peer, RoleServer,
@@ -41,6 +46,8 @@ use rmcp::{
 use crate::{
     BoxFuture, Config, Notification, ProgressSink, ProgressSource, ProgressToken, RequestProgress, SinkError, Source,
 };
+
+pub use mrtr::Mrtr;
 
 /// An rmcp server whose request contexts report progress.
 ///

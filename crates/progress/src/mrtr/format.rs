@@ -1,0 +1,128 @@
+//! What a sealed state holds: the questions so far, by their digests, and the answers.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use taffrail_mcp_core::{Question, Reply};
+
+use super::seal::digest;
+
+/// One question that was put, in the order of the handler's calls.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Round {
+    /// The digest of the question.
+    pub(crate) question: [u8; 32],
+    /// Nothing where the client has left it open.
+    pub(crate) reply: Option<Reply>,
+}
+
+impl Round {
+    /// What a question is known by: all of it.
+    pub(crate) fn digest(question: &Question) -> [u8; 32] {
+        let Question { message, schema } = question;
+        digest(&Value::Array(vec![Value::from(message.as_str()), Value::Object(schema.clone())]))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    q: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    a: Option<Answer>,
+}
+
+/// An `ElicitResult` (MCP, elicitation).
+#[derive(Serialize, Deserialize)]
+struct Answer {
+    action: Action,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<Map<String, Value>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Accept,
+    Decline,
+    Cancel,
+}
+
+/// The bytes of `rounds`.
+pub(crate) fn write_rounds(rounds: &[Round]) -> Result<Vec<u8>, serde_json::Error> {
+    let written = rounds.iter().map(|Round { question, reply }| Written {
+        q: BASE64.encode(question),
+        a: reply.as_ref().map(|reply| match reply {
+            Reply::Accepted(content) => Answer { action: Action::Accept, content: Some(content.clone()) },
+            Reply::Declined => Answer { action: Action::Decline, content: None },
+            Reply::Dismissed => Answer { action: Action::Cancel, content: None },
+        }),
+    });
+    serde_json::to_vec(&written.collect::<Vec<_>>())
+}
+
+/// What [`write_rounds`] has written; `None` for anything else.
+pub(crate) fn read_rounds(bytes: &[u8]) -> Option<Vec<Round>> {
+    let written: Vec<Written> = serde_json::from_slice(bytes).ok()?;
+    let round = |Written { q, a }| {
+        let question = BASE64.decode(q).ok()?.try_into().ok()?;
+        Some(Round { question, reply: a.map(reply) })
+    };
+    written.into_iter().map(round).collect()
+}
+
+/// The answer of a client.
+pub(crate) fn read_answer(value: &Value) -> Result<Reply, serde_json::Error> {
+    Answer::deserialize(value).map(reply)
+}
+
+fn reply(answer: Answer) -> Reply {
+    match answer.action {
+        Action::Accept => Reply::Accepted(answer.content.unwrap_or_default()),
+        Action::Decline => Reply::Declined,
+        Action::Cancel => Reply::Dismissed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read() {
+        let content = Map::from_iter([("ok".to_owned(), json!(true))]);
+        let replies = [Some(Reply::Accepted(content)), Some(Reply::Declined), Some(Reply::Dismissed), None];
+        let rounds: Vec<_> = replies.into_iter().map(|reply| Round { question: [9; 32], reply }).collect();
+        let bytes = write_rounds(&rounds).unwrap();
+        assert_eq!(read_rounds(&bytes), Some(rounds));
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(
+            text.ends_with(r#""a":{"action":"cancel"}},{"q":"CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk"}]"#),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        for bytes in ["", "{}", "[{}]", r#"[{"q":"AA"}]"#, r#"[{"q":"?"}]"#] {
+            assert_eq!(read_rounds(bytes.as_bytes()), None, "{bytes}");
+        }
+        for answer in [json!(null), json!({}), json!({"action": "maybe"}), json!({"action": "accept", "content": 1})] {
+            assert!(read_answer(&answer).is_err(), "{answer}");
+        }
+        assert_eq!(read_answer(&json!({"action": "accept", "new": 1})).unwrap(), Reply::Accepted(Map::new()));
+    }
+
+    #[test]
+    fn a_question_is_known_by_its_words_and_its_schema() {
+        let question = |message: &str, kind: &str| Question {
+            message: message.to_owned(),
+            schema: Map::from_iter([("type".to_owned(), json!(kind))]),
+        };
+        let known = Round::digest(&question("Sure?", "object"));
+        assert_eq!(known, Round::digest(&question("Sure?", "object")));
+        assert_ne!(known, Round::digest(&question("Really?", "object")));
+        assert_ne!(known, Round::digest(&question("Sure?", "array")));
+    }
+}

@@ -123,6 +123,8 @@ impl Store for SqliteStore {
 
     fn window(&self, query: ReadWindow) -> Option<BoxFuture<'static, Result<Option<Window>, StoreError>>> {
         Some(self.query(move |conn| {
+            // One view of all three, and one lock.
+            let _view = conn.unchecked_transaction()?;
             let Some(fold) = query::run(conn, &query.run)? else { return Ok(None) };
             let extent = query::extent(conn, &fold.thread)?;
             let blocks = query::read(conn, &query.of_thread(fold.thread.clone()))?;

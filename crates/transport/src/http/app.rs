@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     HttpConfig,
+    api::Crowd,
     code::Code,
     gate::{Hosts, Keys, Rates},
     metrics::Metrics,
@@ -32,6 +33,7 @@ struct Inner {
     streams: Arc<Semaphore>,
     frames: FrameCache,
     looks: Looks,
+    crowd: Crowd,
     hosts: Hosts,
     keys: Keys,
     rates: Rates,
@@ -48,6 +50,7 @@ impl App {
             streams: Arc::new(Semaphore::new(config.limits.streams.min(Semaphore::MAX_PERMITS))),
             frames: FrameCache::default(),
             looks: Looks::default(),
+            crowd: Crowd::default(),
             hosts: Hosts::new(&config),
             keys: Keys::new(&config),
             rates: Rates::new(&config.limits),
@@ -84,6 +87,11 @@ impl App {
     /// Who looks after the runs that streams follow.
     pub(crate) fn looks(&self) -> &Looks {
         &self.inner.looks
+    }
+
+    /// The pages that are being made.
+    pub(crate) fn crowd(&self) -> &Crowd {
+        &self.inner.crowd
     }
 
     /// Fires when what has not ended by itself is cut off.

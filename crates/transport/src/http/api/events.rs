@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{extract::State, http::Uri, response::Response};
 use taffrail_mcp_core::{PageMeta, RunKind, Start};
 use taffrail_relay::{Page, PageQuery};
-use taffrail_runs::LogQuery;
+use taffrail_runs::{LogQuery, RunsError};
 
 use super::{
     PathId, json_bytes,
@@ -21,9 +21,13 @@ pub(super) async fn page(
     _: TakesJson,
 ) -> Result<Response, Problem> {
     let query = query(&uri)?;
-    let page = if query.wait.is_zero() {
-        app.service().logs(&run, query).await?
-    } else {
+    if query.wait.is_zero() {
+        let service = app.service().clone();
+        let page = async move { service.logs(&run, query).await.map(|page| body(&page)) };
+        let made = app.crowd().make(page).await;
+        return Ok(json_bytes(made.ok_or(RunsError::Closing)??));
+    }
+    let page = {
         let at_once = LogQuery { wait: Duration::ZERO, ..query.clone() };
         let closing = app.closing();
         tokio::select! {

@@ -1,6 +1,7 @@
 //! The REST routes: runs started, listed, read, decided, resumed and cancelled.
 
 mod act;
+mod crowd;
 mod events;
 pub(crate) mod limits;
 mod runs;
@@ -18,6 +19,8 @@ use axum::{
 };
 use taffrail_mcp_core::{Id, IdKind, RunId, Snapshot};
 use taffrail_runs::RunsError;
+
+pub(crate) use crowd::Crowd;
 
 use super::{app::App, code::Code, params, paths, problem::Problem};
 

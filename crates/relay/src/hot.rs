@@ -360,3 +360,18 @@ impl Queue {
 pub(crate) fn changed_folds(numbering: &Numbering, runs: &[RunId]) -> Vec<RunFold> {
     runs.iter().filter_map(|run| numbering.folds.get(run)).cloned().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_of_a_flood_rest_longer_and_never_for_long() {
+        let mut waking = Waking { last: Instant::now(), due: true, head: Seq(10), records: 0 };
+        waking.now(Instant::now(), Seq(11));
+        assert_eq!((waking.due, waking.rest(100)), (false, Duration::from_millis(1)));
+        waking.now(Instant::now(), Seq(14));
+        assert_eq!(waking.rest(100), Duration::from_millis(4));
+        assert_eq!(waking.rest(u32::MAX), LONGEST_REST);
+    }
+}

@@ -222,3 +222,25 @@ async fn followers_outlive_a_relay_and_are_told_when_they_have_everything() {
     let mut late = relay.follow(&thread(), None, Start::Live).await.unwrap();
     assert!(matches!(late.wait().await, Err(RelayError::Closed)));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_readers_are_woken_together_and_each_gets_everything() {
+    let relay = memory();
+    let publisher = relay.publisher(&thread(), &run("r")).await.unwrap();
+    let mut readers = Vec::new();
+    for _ in 0..200 {
+        let mut follower = relay.follow(&thread(), None, Start::Live).await.unwrap();
+        readers.push(tokio::spawn(async move { read(&mut follower, 301).await }));
+    }
+    for i in 0..300 {
+        publisher.emit(note(i.to_string()));
+        publisher.flush().await.unwrap();
+    }
+    // Nothing comes after it that could wake them.
+    publisher.emit(note("last"));
+    for reader in readers {
+        let records = tokio::time::timeout(Duration::from_secs(30), reader).await.unwrap().unwrap();
+        assert_dense(&records, Seq::START);
+        assert_eq!(text(records.last().unwrap()), "last");
+    }
+}

@@ -31,9 +31,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// Threads that run tasks: half of the processors. The store, the children of runs and the clients on this machine want
+/// some too, and a task that moves between threads comes later than one that waits its turn.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| all.get() / 2).max(1)
+}
+
 fn run(cli: Cli) -> Result<u8> {
     let Cli { common, command } = cli;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers()).enable_all().build()?;
     let status = runtime.block_on(async {
         let there = command.remote().map(commands::remote::client).transpose()?.flatten();
         match (command, there) {

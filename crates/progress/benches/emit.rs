@@ -70,7 +70,15 @@ fn main() {
     for (name, ours) in names.iter().zip(&nanos).skip(1) {
         let ratio = median(ours.iter().zip(inc).map(|(ours, inc)| ours / inc).collect());
         let work = format!("progress {name}, indicatif inc");
-        goal(&work, median(ours.clone()), "inc", median(inc.clone()), ratio, (0.6, 0.2), name.starts_with("held_back"));
+        goal(
+            &work,
+            median(ours.clone()),
+            "inc",
+            median(inc.clone()),
+            ratio,
+            (0.6, 0.2),
+            matches!(*name, "held_back" | "held_back_branch"),
+        );
     }
     // What is promised without a peer.
     for (name, limit) in

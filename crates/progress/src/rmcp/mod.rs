@@ -27,20 +27,15 @@
 //! # }
 //! ```
 
+mod handler;
 mod mrtr;
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, Once},
-};
+use std::sync::{Arc, Once};
 
 use rmcp::{
-    ErrorData, Peer, RoleServer,
-    model::{
-        ClientNotification, ClientRequest, NumberOrString, ProgressNotificationParam, ProtocolVersion, ServerConfig,
-        ServerResult,
-    },
-    service::{NotificationContext, RequestContext, Service},
+    Peer, RoleServer,
+    model::{NumberOrString, ProgressNotificationParam},
+    service::RequestContext,
 };
 
 use crate::{
@@ -74,54 +69,6 @@ impl<S> WithProgress<S> {
     pub fn config(mut self, config: Config) -> Self {
         self.config = config;
         self
-    }
-}
-
-impl<S: Service<RoleServer>> Service<RoleServer> for WithProgress<S> {
-    async fn handle_request(
-        &self,
-        request: ClientRequest,
-        mut context: RequestContext<RoleServer>,
-    ) -> Result<ServerResult, ErrorData> {
-        if context.extensions.get::<Source>().is_some() {
-            // Wrapped twice: the outer one does it all.
-            return self.server.handle_request(request, context).await;
-        }
-        let progress = start(&context, self.config);
-        context.extensions.insert(progress.progress_source());
-        let cancelled = context.ct.clone();
-        let mut handling = Box::pin(self.server.handle_request(request, context));
-        let result = tokio::select! {
-            // First: a handler that is woken by the cancel, too, must not get a report through.
-            biased;
-            () = cancelled.cancelled() => {
-                progress.stop();
-                handling.await
-            }
-            result = &mut handling => result,
-        };
-        if cancelled.is_cancelled() {
-            progress.stop();
-        } else {
-            progress.finish().await;
-        }
-        result
-    }
-
-    async fn handle_notification(
-        &self,
-        notification: ClientNotification,
-        context: NotificationContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        self.server.handle_notification(notification, context).await
-    }
-
-    fn get_info(&self) -> ServerConfig {
-        self.server.get_info()
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        self.server.supported_protocol_versions()
     }
 }
 

@@ -7,6 +7,8 @@ mod branches;
 #[cfg(feature = "tokio")]
 mod driven;
 mod emitters;
+#[cfg(feature = "rmcp")]
+mod http;
 mod manners;
 #[cfg(feature = "rmcp")]
 mod served;

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 #[derive(Clone, Default)]
-struct Server {
+pub(crate) struct Server {
     /// The emitter of the last call, kept beyond its response.
     kept: Arc<Mutex<Option<CountingProgress>>>,
     going: Arc<Notify>,
@@ -95,7 +95,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// `room`: bytes that the server can write before the client reads.
-    pub(crate) fn open(server: WithProgress<impl rmcp::Service<RoleServer>>, room: usize) -> Self {
+    pub(crate) fn open(server: impl ServerHandler, room: usize) -> Self {
         let (ours, theirs) = tokio::io::duplex(room);
         tokio::spawn(async move { server.serve(tokio::io::split(theirs)).await.unwrap().waiting().await });
         let (output, input) = tokio::io::split(ours);
@@ -103,7 +103,7 @@ impl Client {
     }
 
     /// A client of an old revision, with a session.
-    pub(crate) async fn connect(server: WithProgress<impl rmcp::Service<RoleServer>>, room: usize) -> Self {
+    pub(crate) async fn connect(server: impl ServerHandler, room: usize) -> Self {
         let mut client = Self::open(server, room);
         let info = json!({"name": "test", "version": "1"});
         let params = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": info});
@@ -133,15 +133,11 @@ impl Client {
             let mut message = self.receive().await;
             if message["id"] == id {
                 assert!(message["result"].is_object(), "{message}");
+                increasing(&seen, token.clone());
                 return seen;
             }
             assert_eq!(message["method"], "notifications/progress", "{message}");
-            let params = message["params"].take();
-            assert_eq!(&params["progressToken"], token);
-            if let Some(last) = seen.last() {
-                assert!(last["progress"].as_f64().unwrap() < params["progress"].as_f64().unwrap(), "{last} {params}");
-            }
-            seen.push(params);
+            seen.push(message["params"].take());
         }
     }
 
@@ -150,6 +146,16 @@ impl Client {
         self.send(&json!({"jsonrpc": "2.0", "id": 99, "method": "ping"})).await;
         let message = self.receive().await;
         assert_eq!(message["id"], 99, "{message}");
+    }
+}
+
+/// All under this token, and strictly increasing, pair by pair.
+#[track_caller]
+pub(crate) fn increasing(seen: &[Value], token: impl Into<Value>) {
+    let token = token.into();
+    assert!(seen.iter().all(|params| params["progressToken"] == token));
+    for pair in seen.windows(2) {
+        assert!(pair[0]["progress"].as_f64().unwrap() < pair[1]["progress"].as_f64().unwrap(), "{pair:?}");
     }
 }
 
@@ -224,31 +230,7 @@ async fn without_a_token_or_without_the_wrapper_there_is_only_the_response() {
     client.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
     assert!(client.until_answered(1, &Value::Null).await.is_empty());
 
-    // `WithProgress` gives its context to nobody: as if the server were served alone.
-    struct Alone(Server);
-    impl rmcp::Service<RoleServer> for Alone {
-        async fn handle_request(
-            &self,
-            request: rmcp::model::ClientRequest,
-            mut context: RequestContext<RoleServer>,
-        ) -> Result<rmcp::model::ServerResult, ErrorData> {
-            context.extensions = Default::default();
-            rmcp::Service::handle_request(&self.0, request, context).await
-        }
-
-        async fn handle_notification(
-            &self,
-            notification: rmcp::model::ClientNotification,
-            context: rmcp::service::NotificationContext<RoleServer>,
-        ) -> Result<(), ErrorData> {
-            rmcp::Service::handle_notification(&self.0, notification, context).await
-        }
-
-        fn get_info(&self) -> ServerConfig {
-            rmcp::Service::get_info(&self.0)
-        }
-    }
-    let mut client = Client::connect(WithProgress::new(Alone(Server::default())), 1 << 20).await;
+    let mut client = Client::connect(Server::default(), 1 << 20).await;
     client.call(1, "count", &json!("c")).await;
     assert!(client.until_answered(1, &json!("c")).await.is_empty());
 }

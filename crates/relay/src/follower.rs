@@ -46,7 +46,7 @@ impl std::fmt::Debug for ArcStore {
 
 impl Follower {
     pub(crate) fn new(hot: Arc<Hot>, store: ArcStore, after: Seq, run: Option<RunId>) -> Self {
-        let grown = hot.watch();
+        let grown = hot.readers.watch();
         Self { hot, store, after, run, grown, delivery_bytes: DELIVERY_BYTES }
     }
 
@@ -163,9 +163,9 @@ impl Follower {
     /// [`RelayError::Closed`] when the relay has ended and the position is at the last record that it stored.
     pub async fn wait(&mut self) -> Result<(), RelayError> {
         // After the end nothing changes; a change in between the two is seen by `changed`.
-        if !self.hot.is_closed() {
+        if !self.hot.readers.are_closed() {
             self.grown.changed().await.map_err(|_| RelayError::Closed)?;
         }
-        if self.hot.is_closed() && self.hot.head() <= self.after { Err(RelayError::Closed) } else { Ok(()) }
+        if self.hot.readers.are_closed() && self.hot.head() <= self.after { Err(RelayError::Closed) } else { Ok(()) }
     }
 }

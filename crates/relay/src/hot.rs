@@ -2,22 +2,16 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use taffrail_mcp_core::{RunFold, RunId, Seq, ThreadId, Timestamp};
-use tokio::{
-    sync::{Notify, mpsc, oneshot, watch},
-    time::Instant,
-};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::{
     Config, Numbered, RelayError, StoreError,
     gathering::Gathering,
+    readers::{Pacer, Readers},
     ring::{Ring, Step},
     sequencer::{Answer, Answered, Handover, Numbering, Pending},
     writer::Taken,
@@ -28,43 +22,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What waking a reader takes of a processor until it has sent what it was woken for: a write to a socket is 5 µs, on both
-/// sides.
-const READER_TIME: Duration = Duration::from_micros(10);
-/// The same when there was more than a record or two to send. In a flood readers have a part of the processors, not all.
-const FLOOD_TIME: Duration = Duration::from_micros(40);
-/// Records for each reader that make a flood.
-const FLOOD: u64 = 3;
-/// Fewer readers are always woken at once: no timer is as fine as what they take.
-const MANY: u32 = 50;
-/// They are never woken later than this, however many they are.
-const LONGEST_REST: Duration = Duration::from_millis(100);
-
-/// Takes threads whose readers are to be woken at a time.
-pub(crate) type Pacer = mpsc::UnboundedSender<(Instant, Weak<Hot>)>;
-
-/// When the readers of a thread were woken last, and whether they will be by the pacer.
-#[derive(Debug)]
-struct Waking {
-    last: Instant,
-    due: bool,
-    head: Seq,
-    /// So many records came with the last waking.
-    records: u64,
-}
-
-impl Waking {
-    fn now(&mut self, now: Instant, head: Seq) {
-        *self = Self { last: now, due: false, head, records: head.0.saturating_sub(self.head.0) };
-    }
-
-    /// How long these readers are busy after they were woken last.
-    fn rest(&self, readers: u32) -> Duration {
-        let each = if self.records >= FLOOD { FLOOD_TIME } else { READER_TIME };
-        each.saturating_mul(readers).min(LONGEST_REST)
-    }
-}
-
 /// Everything shared about one hot thread.
 #[derive(Debug)]
 pub(crate) struct Hot {
@@ -73,11 +30,7 @@ pub(crate) struct Hot {
     incoming: Mutex<Incoming>,
     room: Notify,
     ring: Mutex<Ring>,
-    grown: watch::Sender<()>,
-    waking: Mutex<Waking>,
-    pacer: Pacer,
-    /// Nobody tells readers any more that the thread has grown.
-    closed: AtomicBool,
+    pub(crate) readers: Arc<Readers>,
     durable: watch::Sender<u64>,
     numbering: Mutex<Numbering>,
 }
@@ -102,10 +55,7 @@ impl Hot {
             incoming: Mutex::default(),
             room: Notify::new(),
             ring: Mutex::new(Ring::new(head, config.ring_bytes)),
-            grown: watch::Sender::new(()),
-            waking: Mutex::new(Waking { last: Instant::now(), due: false, head, records: 0 }),
-            pacer,
-            closed: AtomicBool::new(false),
+            readers: Readers::new(head, pacer),
             durable: watch::Sender::new(0),
             numbering: Mutex::new(numbering),
         }
@@ -186,7 +136,7 @@ impl Hot {
     }
 
     /// What the writer took is durable: shows it to readers, and makes room.
-    pub(crate) fn written(self: &Arc<Self>, taken: &mut Pending, blocks: &[crate::Block], answers: Vec<Answered>) {
+    pub(crate) fn written(&self, taken: &mut Pending, blocks: &[crate::Block], answers: Vec<Answered>) {
         lock(&self.ring).push(blocks);
         taken.answer(answers);
         lock(&self.incoming).held -= taken.bytes();
@@ -198,7 +148,7 @@ impl Hot {
 
     /// A commit beside the writer has stored these blocks. The writer's next append is a conflict, which tells it: only
     /// the writer itself changes what it numbers by, or it could learn of a run and of the head at different times.
-    pub(crate) fn committed(self: &Arc<Self>, ts: Timestamp, blocks: &[crate::Block]) {
+    pub(crate) fn committed(&self, ts: Timestamp, blocks: &[crate::Block]) {
         {
             let mut numbering = lock(&self.numbering);
             numbering.ts = numbering.ts.max(ts);
@@ -211,7 +161,7 @@ impl Hot {
     ///
     /// What our writer is about to show may be there already; taken for somebody else's, it would have to be read by
     /// everybody from the store.
-    pub(crate) fn is_stored_up_to(self: &Arc<Self>, head: Seq) -> bool {
+    pub(crate) fn is_stored_up_to(&self, head: Seq) -> bool {
         let foreign = head > self.numbering().head;
         if foreign {
             self.advance(head);
@@ -220,40 +170,14 @@ impl Hot {
     }
 
     /// Another process has written up to `head`.
-    pub(crate) fn advance(self: &Arc<Self>, head: Seq) {
+    pub(crate) fn advance(&self, head: Seq) {
         if lock(&self.ring).advance(head) {
             self.wake_readers();
         }
     }
 
-    /// Wakes those who wait for the thread to grow: at once, or, when there are many, after they had the time to send
-    /// what they were woken for before.
-    ///
-    /// Were they all woken for each event of a flood, each would send it by itself, and take the processor from those who
-    /// bring more.
-    fn wake_readers(self: &Arc<Self>) {
-        let readers = u32::try_from(self.grown.receiver_count()).unwrap_or(u32::MAX);
-        if readers >= MANY && !self.is_closed() {
-            let head = self.head();
-            let mut waking = lock(&self.waking);
-            if waking.due {
-                return;
-            }
-            let (now, at) = (Instant::now(), waking.last + waking.rest(readers));
-            if at > now && self.pacer.send((at, Arc::downgrade(self))).is_ok() {
-                waking.due = true;
-                return;
-            }
-            waking.now(now, head);
-        }
-        self.grown.send_replace(());
-    }
-
-    /// The time has come to wake the readers.
-    pub(crate) fn wake_due_readers(&self) {
-        let head = self.head();
-        lock(&self.waking).now(Instant::now(), head);
-        self.grown.send_replace(());
+    fn wake_readers(&self) {
+        self.readers.wake(self.head());
     }
 
     /// The ring's answer for a position.
@@ -266,26 +190,6 @@ impl Hot {
     /// The last durable record known here.
     pub(crate) fn head(&self) -> Seq {
         lock(&self.ring).head()
-    }
-
-    /// Changes when the thread grows.
-    pub(crate) fn watch(&self) -> watch::Receiver<()> {
-        self.grown.subscribe()
-    }
-
-    /// The relay has ended: those who wait for the thread to grow are told.
-    pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        self.grown.send_replace(());
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::SeqCst)
-    }
-
-    /// Whether somebody waits for the thread to grow.
-    pub(crate) fn has_readers(&self) -> bool {
-        self.grown.receiver_count() > 0
     }
 }
 
@@ -359,19 +263,4 @@ impl Queue {
 /// The runs whose state a group changed, as the store wants them.
 pub(crate) fn changed_folds(numbering: &Numbering, runs: &[RunId]) -> Vec<RunFold> {
     runs.iter().filter_map(|run| numbering.folds.get(run)).cloned().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn readers_of_a_flood_rest_longer_and_never_for_long() {
-        let mut waking = Waking { last: Instant::now(), due: true, head: Seq(10), records: 0 };
-        waking.now(Instant::now(), Seq(11));
-        assert_eq!((waking.due, waking.rest(100)), (false, Duration::from_millis(1)));
-        waking.now(Instant::now(), Seq(14));
-        assert_eq!(waking.rest(100), Duration::from_millis(4));
-        assert_eq!(waking.rest(u32::MAX), LONGEST_REST);
-    }
 }

@@ -38,6 +38,7 @@ mod leases;
 mod memory;
 mod page;
 mod publisher;
+mod readers;
 mod relay;
 mod retention;
 mod ring;

@@ -18,6 +18,7 @@ use crate::{
     follower::ArcStore,
     hot::{Hot, Queue, changed_folds, lock},
     page::Filling,
+    readers,
     sequencer::{Handover, Numbering, Pending, compose},
     threads::{self, Threads},
     writer,
@@ -86,7 +87,7 @@ impl Relay {
         let threads = Arc::new(Threads::new(config, pacer));
         let write = writer::write(Arc::clone(&store), Arc::clone(&queue), config);
         let watch = threads::watch(Arc::clone(&store), Arc::clone(&threads));
-        let pace = threads::pace(due);
+        let pace = readers::pace(due);
         let closing = Closing(Arc::clone(&threads));
         let writer = std::thread::Builder::new()
             .name("taffrail-writer".into())

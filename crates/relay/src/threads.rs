@@ -7,14 +7,12 @@ use std::{
 };
 
 use taffrail_mcp_core::{Seq, ThreadId};
-use tokio::{
-    sync::{Notify, mpsc::UnboundedReceiver},
-    time::{Instant, sleep, sleep_until},
-};
+use tokio::{sync::Notify, time::sleep};
 
 use crate::{
     Config, Store, StoreError,
-    hot::{Hot, Pacer, lock},
+    hot::{Hot, lock},
+    readers::Pacer,
 };
 
 /// Looks are this far apart at least: a store that changes all the time costs no more than so many.
@@ -65,7 +63,7 @@ impl Threads {
         }
         let hot = Arc::new(Hot::new(thread.clone(), self.config, head, self.pacer.clone()));
         if *closed {
-            hot.close();
+            hot.readers.close();
         }
         all.insert(thread.clone(), Arc::downgrade(&hot));
         hot
@@ -80,23 +78,11 @@ impl Threads {
     pub(crate) fn close(&self) {
         let mut hots = lock(&self.hot);
         hots.closed = true;
-        hots.by_name.values().filter_map(Weak::upgrade).for_each(|hot| hot.close());
+        hots.by_name.values().filter_map(Weak::upgrade).for_each(|hot| hot.readers.close());
     }
 
     fn read(&self) -> Vec<Arc<Hot>> {
-        lock(&self.hot).by_name.values().filter_map(Weak::upgrade).filter(|hot| hot.has_readers()).collect()
-    }
-}
-
-/// Wakes readers at the times that were asked for.
-pub(crate) async fn pace(mut due: UnboundedReceiver<(Instant, Weak<Hot>)>) {
-    while let Some((at, hot)) = due.recv().await {
-        tokio::spawn(async move {
-            sleep_until(at).await;
-            if let Some(hot) = hot.upgrade() {
-                hot.wake_due_readers();
-            }
-        });
+        lock(&self.hot).by_name.values().filter_map(Weak::upgrade).filter(|hot| hot.readers.are_there()).collect()
     }
 }
 

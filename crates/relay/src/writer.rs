@@ -84,6 +84,8 @@ pub(crate) async fn write(store: Arc<dyn Store>, queue: Arc<Queue>, config: Conf
                 return;
             }
         }
+        // A store that never waits would keep those who share this thread, and wake readers, from ever coming to it.
+        tokio::task::yield_now().await;
     }
 }
 
@@ -304,7 +306,7 @@ fn note_retries(queue: &Queue, taken: &Taken, attempts: u32) {
 }
 
 /// Another writer has moved the thread on, and perhaps changed runs that we write to.
-fn catch_up(hot: &Arc<Hot>, head: Seq) {
+fn catch_up(hot: &Hot, head: Seq) {
     let mut numbering = hot.numbering();
     numbering.head = head;
     numbering.folds.clear();

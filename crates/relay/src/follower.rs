@@ -21,6 +21,9 @@ pub enum Delivery {
 
 /// Reads a thread from a position on, for ever.
 ///
+/// Up to 50 followers of a thread hear of each commit at once. More do too, unless they were woken just before and cannot
+/// have sent what was there then; in a flood all of them are woken together, after 100 ms at most.
+///
 /// It holds nothing between calls: a follower that is not asked costs the writer nothing, and catches up from the
 /// store. `next` may be dropped at any time without losing anything.
 #[derive(Debug)]

@@ -26,7 +26,7 @@ const READER_TIME: Duration = Duration::from_micros(10);
 const FLOOD_TIME: Duration = Duration::from_micros(40);
 /// Records for each reader that make a flood.
 const FLOOD: u64 = 3;
-/// Fewer readers are always woken at once: no timer is as fine as what they take.
+/// So many readers are always woken at once: no timer is as fine as what they take.
 const MANY: u32 = 50;
 /// They are never woken later than this, however many they are.
 const LONGEST_REST: Duration = Duration::from_millis(100);
@@ -93,7 +93,7 @@ impl Readers {
     /// The thread has grown up to `head`.
     pub(crate) fn wake(self: &Arc<Self>, head: Seq) {
         let readers = u32::try_from(self.grown.receiver_count()).unwrap_or(u32::MAX);
-        if readers >= MANY && !self.are_closed() {
+        if readers > MANY && !self.are_closed() {
             let mut waking = lock(&self.waking);
             waking.head = waking.head.max(head);
             if waking.due {
@@ -180,7 +180,7 @@ mod tests {
     async fn few_are_always_woken_at_once() {
         let (pacer, _due) = mpsc::unbounded_channel();
         let readers = Readers::new(Seq(0), pacer);
-        let mut watching: Vec<_> = (1..MANY).map(|_| readers.watch()).collect();
+        let mut watching: Vec<_> = (0..MANY).map(|_| readers.watch()).collect();
         for head in 1..10 {
             readers.wake(Seq(head));
             for grown in &mut watching {

@@ -1,7 +1,7 @@
 //! What one report costs, beside `indicatif`'s `inc`, in one run.
 //!
-//! `cargo bench -p taffrail-progress [-- ROUNDS [REPORTS]]`; one JSON line tells the medians of the nanoseconds and of the
-//! ratios to `inc` of the same round.
+//! `cargo bench -p taffrail-progress [-- ROUNDS [REPORTS]]`: one JSON line with the medians of the nanoseconds, then one for
+//! each goal, with the median of the ratios of the rounds.
 //!
 //! - `no_token`: [`CountingProgress::emit`] on a request whose client did not ask for progress.
 //! - `held_back`: the same with a token, while a thread sends two notifications a second; so nearly all are held back.
@@ -66,35 +66,25 @@ fn main() {
         out.push_str(&format!(",\"{name}_ns\":{:.1}", median(nanos.clone())));
     }
     println!("{out}}}");
-    let inc = &nanos[0];
-    for (name, ours) in names.iter().zip(&nanos).skip(1) {
-        let ratio = median(ours.iter().zip(inc).map(|(ours, inc)| ours / inc).collect());
-        let work = format!("progress {name}, indicatif inc");
-        goal(
-            &work,
-            median(ours.clone()),
-            "inc",
-            median(inc.clone()),
-            ratio,
-            (0.6, 0.2),
-            matches!(*name, "held_back" | "held_back_branch"),
-        );
+    let of = |name: &str| names.iter().position(|other| *other == name).map(|at| &nanos[at]).unwrap();
+    for name in ["held_back", "held_back_branch"] {
+        let ratio = median(of(name).iter().zip(of("inc")).map(|(ours, inc)| ours / inc).collect());
+        goal(name, median(of(name).clone()), ("indicatif inc", median(of("inc").clone())), ratio, (0.6, 0.2));
     }
     // What is promised without a peer.
     for (name, limit) in
         [("no_token", 20.0), ("held_back", 100.0), ("held_back_branch", 100.0), ("held_back_message", 100.0)]
     {
-        let ours = names.iter().position(|other| *other == name).map(|at| median(nanos[at].clone())).unwrap();
-        goal(&format!("progress {name}, promised"), ours, "at most", limit, ours / limit, (1.0, 0.5), true);
+        let ours = median(of(name).clone());
+        goal(name, ours, ("at most", limit), ours / limit, (1.0, 0.5));
     }
 }
 
-/// A line for the table of goals, if it is one.
-fn goal(work: &str, ours: f64, peer: &str, theirs: f64, ratio: f64, (must, aim): (f64, f64), counts: bool) {
-    let row = if counts { "\"row\":14," } else { "" };
+/// A line for the table of goals.
+fn goal(name: &str, ours: f64, (peer_name, peer): (&str, f64), ratio: f64, (must, aim): (f64, f64)) {
     println!(
-        "{{\"bench\":\"progress-emit\",{row}\"work\":\"{work}\",\"unit\":\"ns\",\"ours\":{ours:.1},\"peer\":{theirs:.1},\
-         \"peer_name\":\"{peer}\",\"ratio\":{ratio:.3},\"must\":{must},\"aim\":{aim},\"sense\":\"at most\"}}"
+        "{{\"bench\":\"progress-emit\",\"row\":14,\"work\":\"progress {name}, {peer_name}\",\"unit\":\"ns\",\"ours\":{ours:.1},\
+         \"peer\":{peer:.1},\"peer_name\":\"{peer_name}\",\"ratio\":{ratio:.3},\"must\":{must},\"aim\":{aim},\"sense\":\"at most\"}}"
     );
 }
 

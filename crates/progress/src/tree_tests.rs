@@ -1,5 +1,7 @@
 //! The rule, on a tree alone. The whole path to the wire is in `tests/it`.
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// A tree of the total 1 with these branches.
@@ -103,6 +105,15 @@ fn another_try_keeps_what_is_shown_and_covers_the_rest() {
     assert_eq!(tree.value(), (1.0, true));
     let late = Arc::new(Guard::new());
     assert!(!tree.begin(ids[0], &late, None), "nobody holds it any more");
+}
+
+#[test]
+fn a_try_after_one_that_reached_its_total_has_something_left_to_cover() {
+    let (mut tree, ids) = tree(&[1.0], false);
+    begin(&mut tree, ids[0], Some(10.0)).accept(10.0).unwrap();
+    shows(&tree, 1.0 - KEPT);
+    begin(&mut tree, ids[0], Some(10.0)).accept(5.0).unwrap();
+    shows(&tree, 1.0 - KEPT / 2.0);
 }
 
 #[test]
@@ -218,4 +229,51 @@ fn weights_have_bounds() {
     let size = tree.len();
     assert!(tree.join(root, -1.0).is_err() && tree.divide(root, &[1.0, 0.0], false).is_err());
     assert_eq!(tree.len(), size);
+}
+
+/// Does something to one of the nodes that were ever made, whether or not it makes sense.
+fn act(tree: &mut Tree, nodes: &mut Vec<(NodeId, Arc<Guard>)>, (which, what, number): (usize, u8, f64)) {
+    let index = which % nodes.len();
+    let (id, guard) = nodes[index].clone();
+    let mut made = Vec::new();
+    match what % 12 {
+        0 | 1 => {
+            nodes[index].1 = Arc::new(Guard::new());
+            tree.begin(id, &nodes[index].1, [None, Some(1.0 + number)][usize::from(what % 2)]);
+        }
+        2 => made = tree.split(id, &guard, &[1.0, 1.0 + number, 0.1], false).unwrap_or_default(),
+        3 => drop(tree.split(id, &guard, &[], true)),
+        4 | 5 => made.extend(tree.join(id, 1.0 + number)),
+        6 => tree.close(id),
+        7 if number > 90.0 => tree.done(id),
+        8 if number > 80.0 => tree.let_go(id),
+        9 if number > 70.0 && id != tree.root() => tree.abandon(id),
+        10 => drop(tree.grow(id, &guard, guard.last().unwrap_or(0.0) + number)),
+        _ => drop(guard.accept(guard.last().unwrap_or(0.0) + number)),
+    }
+    nodes.extend(made.into_iter().map(|id| (id, Arc::new(Guard::new()))));
+}
+
+proptest! {
+    /// The rule itself, before anything that would hide a mistake in it.
+    #[test]
+    fn what_is_shown_never_falls(
+        open in any::<bool>(),
+        acts in prop::collection::vec((any::<usize>(), any::<u8>(), 0.0..100.0), 0..300),
+    ) {
+        let mut tree = Tree::new(None, Some(1.0));
+        let root = tree.root();
+        let ids = tree.divide(root, &[1.0, 2.0], open).unwrap();
+        let mut nodes: Vec<_> = ids.into_iter().chain([root]).map(|id| (id, Arc::new(Guard::new()))).collect();
+        let mut before = tree.value();
+        for one in acts {
+            act(&mut tree, &mut nodes, one);
+            let now = tree.value();
+            // A logarithm may be rounded the wrong way.
+            prop_assert!(now.0 >= before.0 - 1e-15, "{before:?} {now:?} {one:?}");
+            prop_assert!(now.1 || !before.1, "final stays final");
+            prop_assert_eq!(now.0 == 1.0, now.1);
+            before = now;
+        }
+    }
 }

@@ -5,7 +5,7 @@
 //! grows, an emitter becomes branches) a node keeps its rest and looks up how much work is open from now on; between
 //! turns its rest shrinks as that open work does. So a rest never grows, whatever happens below it.
 //!
-//! A node's rest is 0 exactly when it is *final*: nothing below it can bring new work any more. The wire shows
+//! A node whose work is done, and below which nothing can bring new work any more, is *final*; its rest is 0. The wire shows
 //! `total · (1 − rest of the root)`, and less than the total until the root is final.
 
 use std::{
@@ -18,7 +18,8 @@ use std::{
 
 use crate::{ProgressError, guard::Guard};
 
-/// What a node keeps back, as a part of the rest it had at its last turn, when all its work is done but more may come.
+/// What a branch keeps back, as a part of the rest it had at its last turn, as long as somebody holds it: another try would
+/// cover that.
 const KEPT: f64 = 1.0 / 1024.0;
 
 /// What an open set of branches keeps back for those that have not joined yet, as a part of the weights that have.
@@ -133,7 +134,7 @@ impl Tree {
         }
         // Nothing was open at the last turn: nobody has joined yet, and the rest waits for those who do.
         let ratio = if node.reference > 0.0 { self.open(node) / node.reference } else { 1.0 };
-        node.base * ratio.clamp(KEPT, 1.0)
+        node.base * ratio.clamp(if node.held { KEPT } else { 0.0 }, 1.0)
     }
 
     /// The work of a node that is open: all of it is 1 for a number, the sum of the weights for branches.

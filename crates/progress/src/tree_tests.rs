@@ -117,6 +117,16 @@ fn a_try_after_one_that_reached_its_total_has_something_left_to_cover() {
 }
 
 #[test]
+fn the_last_of_very_many_branches_still_show() {
+    let (mut tree, ids) = tree(&[1.0; 10_000], false);
+    let (last, others) = ids.split_last().unwrap();
+    others.iter().for_each(|id| tree.done(*id));
+    shows(&tree, 0.9999);
+    begin(&mut tree, *last, Some(2.0)).accept(1.0).unwrap();
+    shows(&tree, 0.99995);
+}
+
+#[test]
 fn tries_of_a_split_branch_leave_nothing_behind() {
     let (mut tree, ids) = tree(&[1.0], false);
     let size = tree.len();

@@ -264,7 +264,8 @@ mod tests {
 
     fn agrees(value: &str) -> Result<(), TestCaseError> {
         let ours = walk(value);
-        let serde = serde_json::from_str::<IgnoredAny>(&format!("{{\"a\":{value}}}"));
+        // Not inside an object: there, a value with further fields behind it would be right.
+        let serde = serde_json::from_str::<IgnoredAny>(value);
         prop_assert_eq!(ours.is_ok(), serde.is_ok(), "{:?}: {:?}, {:?}", value, ours, serde.map(|_| ()));
         Ok(())
     }

@@ -164,8 +164,15 @@ fn files_with(folder: &std::path::Path, needle: &[u8]) -> Vec<std::path::PathBuf
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() {
             found.extend(files_with(&entry.path(), needle));
-        } else if std::fs::read(entry.path()).unwrap().windows(needle.len()).any(|window| window == needle) {
-            found.push(entry.path());
+        } else {
+            // What the last connection leaves as it closes may be gone by now.
+            let bytes = match std::fs::read(entry.path()) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                bytes => bytes.unwrap(),
+            };
+            if bytes.windows(needle.len()).any(|window| window == needle) {
+                found.push(entry.path());
+            }
         }
     }
     found

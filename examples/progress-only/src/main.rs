@@ -1,8 +1,10 @@
 //! An rmcp server on standard input and output whose tools report progress.
 //!
 //! ```sh
-//! cargo run -q -p progress-only < examples/progress-only/input
+//! (cat examples/progress-only/input; sleep 2) | cargo run -q -p progress-only
 //! ```
+//!
+//! The pause keeps the input open, as a client does: once it has ended, rmcp sends responses only.
 //!
 //! What progress takes: the wrapper in `main`, and in a handler one line for an emitter and one for each report.
 

@@ -4,7 +4,7 @@
 use std::{
     io::{BufRead as _, BufReader, Lines, Write as _},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use serde_json::{Value, json};
@@ -15,12 +15,11 @@ struct Client {
     output: Lines<BufReader<ChildStdout>>,
 }
 
-/// One progress notification, and when it came.
+/// One progress notification.
 struct Seen {
     progress: f64,
     total: Option<f64>,
     message: Option<String>,
-    at: Instant,
 }
 
 impl Client {
@@ -70,7 +69,6 @@ impl Client {
                 progress: params["progress"].as_f64().unwrap(),
                 total: params["total"].as_f64(),
                 message: params["message"].as_str().map(str::to_owned),
-                at: Instant::now(),
             });
         }
     }
@@ -91,7 +89,7 @@ impl Drop for Client {
 }
 
 #[track_caller]
-fn check(seen: &[Seen], total: f64, last: &str) {
+fn check(seen: &[Seen], total: f64, last: &str, asked: Instant) {
     for pair in seen.windows(2) {
         assert!(pair[0].progress < pair[1].progress, "{} then {}", pair[0].progress, pair[1].progress);
     }
@@ -99,19 +97,19 @@ fn check(seen: &[Seen], total: f64, last: &str) {
     let (end, before) = seen.split_last().unwrap();
     assert_eq!((end.progress, end.message.as_deref()), (total, Some(last)));
     assert!(before.iter().all(|one| one.progress < total), "complete only in the end");
-    // All but the last keep their distance; half of it is for a machine that is busy when it reads.
-    for pair in before.windows(2) {
-        assert!(pair[1].at - pair[0].at > Duration::from_millis(250));
-    }
+    // Two a second, and the last. All of them were sent within this time, however late they were read.
+    let most = 1.0 + asked.elapsed().as_secs_f64() / 0.5;
+    assert!(before.len() as f64 <= most, "{} in {:?}", before.len(), asked.elapsed());
 }
 
 #[test]
 fn a_count_arrives_in_order_and_whole_before_the_response() {
     let mut client = Client::start();
+    let asked = Instant::now();
     client.ask(1, "count", json!({"progressToken": "c"}));
     let seen = client.watch(1, &json!("c"));
     assert_eq!((seen[0].progress, seen[0].message.as_deref()), (1.0, Some("one")));
-    check(&seen, 3.0, "three");
+    check(&seen, 3.0, "three", asked);
     client.end();
 }
 
@@ -119,10 +117,11 @@ fn a_count_arrives_in_order_and_whole_before_the_response() {
 fn sixty_four_branches_on_eight_threads_are_one_increasing_stream() {
     let mut client = Client::start();
     for round in 1..=3 {
+        let asked = Instant::now();
         client.ask(round, "fan_out", json!({"progressToken": round}));
         let seen = client.watch(round, &json!(round));
-        assert!(seen.len() >= 4, "1.6 s of work at two a second, and the last: {}", seen.len());
-        check(&seen, 1.0, "step 100");
+        assert!(seen.len() >= 3, "it takes 1.6 s: {}", seen.len());
+        check(&seen, 1.0, "step 100", asked);
     }
     client.end();
 }

@@ -348,7 +348,7 @@ pub(crate) struct Serve {
     /// Remove the oldest logs while all together take more, such as 10GiB [default: no limit]
     #[arg(long, value_name = "BYTES", value_parser = crate::units::bytes)]
     pub(crate) max_bytes: Option<u64>,
-    /// Keep the last N records of each log
+    /// Keep the last N records of each log, and more where they are stored together
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) keep: u64,
     /// Requests a second that one client may make; 0 for any number [default: 1000]
@@ -402,7 +402,7 @@ pub(crate) struct Gc {
     /// Remove logs that were quiet for longer, such as 30d or 12h; interrupted runs go only by this
     #[arg(long, value_name = "TIME", value_parser = crate::units::duration)]
     pub(crate) max_age: Option<std::time::Duration>,
-    /// Remove the oldest logs while all together take more, such as 10GiB
+    /// Remove the oldest logs while all together take more in the store (compressed, without spool files), such as 10GiB
     #[arg(long, value_name = "BYTES", value_parser = crate::units::bytes)]
     pub(crate) max_bytes: Option<u64>,
     /// Keep the last N records of each log

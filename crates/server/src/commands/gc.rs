@@ -60,7 +60,7 @@ pub(crate) async fn gc(common: &cli::Common, args: cli::Gc) -> Result<u8> {
     if json {
         print_json(&removed)?;
     } else {
-        let would = if dry_run { "would remove" } else { "removed" };
+        let would = if dry_run { "would remove up to" } else { "removed" };
         writeln!(
             io::stdout(),
             "{would} {} records ({} bytes) of {} threads, {} runs; spool: {} files ({} bytes)",

@@ -17,9 +17,10 @@ pub(crate) fn set_hint(program: &str, data_dir: Option<&Path>) {
     let _ = PREFIX.set(prefix(program, data_dir));
 }
 
-/// The same for a command that asks a server, with its URL when that was typed.
-pub(crate) fn set_hint_there(program: &str, url: Option<&str>) {
-    let program = prefix(program, None);
+/// The same for a command that asks a server, with its URL when that was typed: what could not be sent there waits in the
+/// data directory.
+pub(crate) fn set_hint_there(program: &str, data_dir: Option<&Path>, url: Option<&str>) {
+    let program = prefix(program, data_dir);
     let _ = PREFIX.set(match url {
         Some(url) => text::clean_line(&format!("TAFFRAIL_URL={} {program}", shell_word(url))),
         None => program,

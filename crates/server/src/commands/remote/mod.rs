@@ -5,7 +5,7 @@ pub(crate) mod look;
 pub(crate) mod run;
 mod watch;
 
-use std::fs;
+use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result};
 use taffrail_mcp_core::RunId;
@@ -41,11 +41,16 @@ fn suggest_what_was_typed(url: &ServerUrl) {
     let mut args = std::env::args_os();
     let Some(program) = args.next() else { return };
     // After `--` nothing is ours.
-    let typed = args.take_while(|arg| arg != "--").any(|arg| {
-        let arg = arg.to_string_lossy();
-        arg == "--url" || arg.starts_with("--url=")
-    });
-    view::set_hint_there(&program.to_string_lossy(), typed.then_some(url.as_str()));
+    let typed: Vec<_> = args.take_while(|arg| arg != "--").map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let url_typed = typed.iter().any(|arg| arg == "--url" || arg.starts_with("--url="));
+    let data_dir =
+        typed.iter().zip(typed.iter().skip(1)).find_map(|(arg, next)| match arg.strip_prefix("--data-dir") {
+            Some("") => Some(next.as_str()),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        });
+    let data_dir = data_dir.map(Path::new);
+    view::set_hint_there(&program.to_string_lossy(), data_dir, url_typed.then_some(url.as_str()));
 }
 
 /// The id of a run, as it was typed.

@@ -110,11 +110,17 @@ impl Hosts {
         headers: &'a HeaderMap,
         ends: Ends,
     ) -> Result<Called<'a>, Problem> {
-        let given = match headers.get(header::HOST) {
-            Some(host) => host.to_str().ok(),
-            // HTTP/2 has it in the URL.
-            None => uri.authority().map(Authority::as_str),
+        let mut hosts = headers.get_all(header::HOST).iter();
+        // One in the URL counts before the header (RFC 9112, section 3.2.2; RFC 9113, section 8.3.1).
+        let given = match (uri.authority(), hosts.next()) {
+            (Some(authority), _) => Some(authority.as_str()),
+            (None, Some(host)) => host.to_str().ok(),
+            (None, None) => None,
         };
+        if hosts.next().is_some() {
+            let detail = "there is more than one Host header: send one".to_owned();
+            return Err(Problem::new(Code::UnknownHost, detail));
+        }
         if let Some(called) = given.and_then(Called::by)
             && self.is_ours(called, ends)
         {
@@ -227,6 +233,14 @@ mod tests {
         let nothing = HeaderMap::new();
         assert_eq!(hosts.check_host(&path, &nothing, ends()).unwrap_err().code(), Code::UnknownHost);
         assert!(hosts.check_host(&url, &nothing, ends()).is_ok());
+        // The one in the URL counts, and of two nobody can say which.
+        let evil: Uri = "http://evil.example/x".parse().unwrap();
+        let mut headers = HeaderMap::from_iter([(header::HOST, HeaderValue::from_static("localhost"))]);
+        assert_eq!(hosts.check_host(&evil, &headers, ends()).unwrap_err().code(), Code::UnknownHost);
+        for second in ["evil.example", "localhost"] {
+            headers.append(header::HOST, HeaderValue::from_static(second));
+            assert_eq!(hosts.check_host(&path, &headers, ends()).unwrap_err().code(), Code::UnknownHost);
+        }
     }
 
     #[test]

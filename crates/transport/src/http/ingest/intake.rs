@@ -1,6 +1,6 @@
 //! Bodies of events, as they come: lines out of chunks, events out of lines. No I/O, no clock.
 
-use taffrail_mcp_core::{EventBatch, EventLineError, EventReader, RunId, Timestamp};
+use taffrail_mcp_core::{Event, EventBatch, EventLineError, EventReader, RunFinished, RunId, RunStatus, Timestamp};
 
 use crate::http::params::shown;
 
@@ -25,6 +25,8 @@ pub(super) struct Intake {
     parts: Vec<Part>,
     bytes: usize,
     folding: Option<Folding>,
+    /// How the run has ended for good, in a line before.
+    over: Option<RunStatus>,
 }
 
 /// The first event since the last [`Intake::take`] that a run's state depends on.
@@ -58,6 +60,18 @@ pub(super) enum WrongLine {
     /// Longer than a line may be.
     #[error("longer than {LINE_BYTES} bytes, the most that a line may have: send its text in several events")]
     TooLong,
+    /// A run does not end so.
+    #[error("a run does not finish as {}: say done, halt, cancelled, interrupted or suspended", status.as_str())]
+    NoEnd {
+        /// How it says that the run ended.
+        status: RunStatus,
+    },
+    /// The line before has ended the run.
+    #[error("the run has ended before it, as {}, and takes no more events", status.as_str())]
+    AfterEnd {
+        /// How the run has ended.
+        status: RunStatus,
+    },
     /// It says that it belongs to another run.
     #[error("it is of run {}, and this is where events of run {asked} are sent", shown(given))]
     OtherRun {
@@ -79,6 +93,7 @@ impl Intake {
             parts: Vec::new(),
             bytes: 0,
             folding: None,
+            over: None,
         }
     }
 
@@ -142,6 +157,15 @@ impl Intake {
         if let Some(given) = event.run().filter(|given| *given != self.run.as_str()) {
             let given = given.to_owned();
             return Err(bad(1, WrongLine::OtherRun { given, asked: self.run.clone() }));
+        }
+        if let Some(status) = self.over {
+            return Err(bad(1, WrongLine::AfterEnd { status }));
+        }
+        if let Some(Event::RunFinished(RunFinished { depth: 0, status, .. })) = event.folding() {
+            if !status.rests() {
+                return Err(bad(1, WrongLine::NoEnd { status: *status }));
+            }
+            self.over = status.is_final().then_some(*status);
         }
         let ts = event.ts();
         let first_folding = event.folding().filter(|_| self.folding.is_none()).map(|event| event.kind().to_owned());

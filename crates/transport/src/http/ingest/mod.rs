@@ -21,7 +21,7 @@ use axum::{
 };
 use http_body_util::BodyExt as _;
 use taffrail_mcp_core::{RunId, RunKind, Timestamp};
-use taffrail_relay::{Arrival, Numbered};
+use taffrail_relay::{Arrival, Numbered, RelayError, StoreError};
 use taffrail_runs::{Ingested, RunsError, Service};
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -49,6 +49,10 @@ const HAND_OVER_BYTES: usize = 512 * 1024;
 /// When a body whose length is told stops for this long, what has come is handed over. Before that it is not, so that a
 /// usual batch is stored at once, and in one commit.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long events wait for a store that fails before their sender is told. It says why, and when to come again; a wait to
+/// the end of the request's time would not.
+const STORE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Media types of bodies that are one JSON object a line. `application/json` because that is what most clients say
 /// whatever they send; one object is one line.
@@ -212,7 +216,12 @@ impl Taking {
         let count: u64 = parts.iter().map(|(_, batch)| batch.len()).sum();
         if count > 0 || (always && self.answer.kept() == 0 && refused.is_none()) {
             let arrival = Arrival { parts, numbered: self.numbered.clone() };
-            let Ingested { receipt, cancel } = self.service.ingest(&self.run, arrival).await?;
+            let Ingested { receipt, cancel } = tokio::select! {
+                biased;
+                ingested = self.service.ingest(&self.run, arrival) => ingested?,
+                // It may be stored all the same, later: sent again with its numbers, it is known then.
+                () = self.service.store_given_up(STORE_PATIENCE) => return Err(self.store_failed().into()),
+            };
             self.answer.add(receipt);
             self.answer.cancel = cancel;
             if let Some(numbered) = &mut self.numbered {
@@ -220,6 +229,11 @@ impl Taking {
             }
         }
         refused.map_or(Ok(()), Err)
+    }
+
+    fn store_failed(&self) -> RunsError {
+        let why = self.service.relay().health().borrow().clone();
+        RelayError::Store(why.unwrap_or(StoreError::Closed)).into()
     }
 
     async fn is_external(&mut self) -> Result<bool, RunsError> {
@@ -240,7 +254,11 @@ impl Taking {
         };
         let problem = match stop {
             Stop::Line(BadLine { line, column, what }) => {
-                let code = if what == intake::WrongLine::TooLong { Code::TooLarge } else { Code::BadLine };
+                let code = match what {
+                    intake::WrongLine::TooLong => Code::TooLarge,
+                    intake::WrongLine::AfterEnd { .. } => Code::RunOver,
+                    _ => Code::BadLine,
+                };
                 let detail = format!("line {line}, column {column}: {what}; {kept}");
                 Problem::new(code, detail).with("line", line).with("column", column)
             }

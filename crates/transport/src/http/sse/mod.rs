@@ -83,7 +83,8 @@ async fn thread(
     let Asked { start, filter } = Asked::read(&uri, &headers)?;
     let place = app.open_stream()?;
     let follower = app.service().relay().follow(&thread, None, start).await?;
-    Ok(answer(app, follower, filter, Until::Never, Followed::Thread(thread), place))
+    let session = Session::new(thread.clone(), filter, follower.position());
+    Ok(answer(app, follower, session, Until::Never, Followed::Thread(thread), place))
 }
 
 /// `GET /api/v1/runs/{run}/stream`: a run, to its end.
@@ -106,7 +107,11 @@ async fn run(
         // There is nothing more, and there will not be: a browser does not come back after this.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(answer(app, follower, filter, Until::Ended(run.clone()), Followed::Run(run), place))
+    let mut session = Session::new(fold.thread, filter, follower.position());
+    if fold.status.ended() {
+        session.begins_over();
+    }
+    Ok(answer(app, follower, session, Until::Ended(run.clone()), Followed::Run(run), place))
 }
 
 /// A thread can have had records before the run's first one: they are not missed, whoever removed them.
@@ -124,19 +129,19 @@ pub(super) async fn turn(app: App, started: Started, place: OpenStream) -> Resul
     let Started { run, thread, after, .. } = started;
     let follower = app.service().relay().follow(&thread, Some(run.clone()), Start::After(after)).await;
     let follower = follower.map_err(|error| Problem::from(error).with("run", run.as_str()))?;
-    Ok(answer(app, follower, None, Until::Rests(run.clone()), Followed::Run(run), place))
+    let session = Session::new(thread, None, after);
+    Ok(answer(app, follower, session, Until::Rests(run.clone()), Followed::Run(run), place))
 }
 
 fn answer(
     app: App,
     mut follower: Follower,
-    filter: Option<Filter>,
+    session: Session,
     until: Until,
     followed: Followed,
     place: OpenStream,
 ) -> Response {
     follower.take_about(DELIVERY_BYTES);
-    let session = Session::new(follower.thread().clone(), filter, follower.position());
     let look = app.looks().follow(app.service(), followed);
     let stream = Stream { app, follower, session, until, place, look };
     let mut response = Response::new(Body::new(MadeBody::new(|out| stream.make(out))));

@@ -84,6 +84,11 @@ impl Session {
         frame::passed(position)
     }
 
+    /// The run was over when the stream began. The record that says so may be before what is sent.
+    pub(super) fn begins_over(&mut self) {
+        self.rest = Some(self.told);
+    }
+
     /// A record says that the run came to rest: whether it is over has to be asked.
     pub(super) fn rests(&self) -> bool {
         self.rest.is_some()

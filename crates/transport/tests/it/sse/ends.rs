@@ -56,6 +56,21 @@ async fn a_run_that_is_over_ends_its_streams_and_then_there_is_nothing_more() {
 }
 
 #[tokio::test]
+async fn a_remark_after_the_end_does_not_keep_streams_open() {
+    let web = Web::start();
+    let run = web.external("t").await;
+    // Not over for good, so that more is taken.
+    let (status, _) = web.events(&run, format!("{}\n{}", finished("interrupted"), lines(0..1))).await;
+    assert_eq!(status, 200);
+    let path = format!("/api/v1/runs/{run}/stream");
+    for after in [1, 2] {
+        let (records, end) = to_the_end(&mut Events::open(&web, &path, Some(after)).await).await;
+        assert_eq!((types(&records).last(), end.id), (Some(&"n"), Some(3)), "{after}");
+    }
+    assert_eq!(web.get(&path, &[("last-event-id", "3")]).await.status(), 204);
+}
+
+#[tokio::test]
 async fn a_thread_goes_on_and_a_run_sees_only_its_own() {
     let web = Web::start();
     let (one, two) = (web.external("t").await, web.external("t").await);

@@ -149,3 +149,32 @@ proptest! {
         prop_assert_eq!(take([&body[..cut]], false), take([&body[..whole]], true));
     }
 }
+
+#[test]
+fn a_run_ends_once_and_with_a_status_that_is_an_end() {
+    let end = |depth: u8, status: &str| {
+        format!(
+            concat!(
+                r#"{{"type":"run-finished","machine":"m","depth":{},"status":"{}","error":null,"at":null,"usage":{{"#,
+                r#""steps":0,"wall_ms":1,"log_lines":0,"log_bytes":0,"clipped_lines":0,"clipped_bytes":0}}}}"#,
+                "\n"
+            ),
+            depth, status
+        )
+    };
+    let after = |body: String| {
+        let (seen, result) = take([body.as_bytes()], true);
+        (seen.iter().map(|(_, text)| text.lines().count()).sum::<usize>(), result.map_err(|bad| (bad.line, bad.what)))
+    };
+    let remark = "{\"type\":\"n\"}\n";
+    let done = RunStatus::Done;
+    assert_eq!(
+        after(format!("{remark}{}{remark}", end(0, "done"))),
+        (2, Err((3, WrongLine::AfterEnd { status: done })))
+    );
+    assert_eq!(after(format!("{}{}", end(0, "cancelled"), end(0, "halt"))).0, 1);
+    // Of a playbook that was called, and of one that can go on.
+    assert_eq!(after(format!("{}{remark}", end(1, "done"))), (2, Ok(())));
+    assert_eq!(after(format!("{}{remark}", end(0, "interrupted"))), (2, Ok(())));
+    assert_eq!(after(end(0, "running")), (0, Err((1, WrongLine::NoEnd { status: RunStatus::Running }))));
+}

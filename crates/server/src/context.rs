@@ -25,7 +25,7 @@ pub(crate) fn open(common: &Common) -> Result<Service> {
 
 /// Opens the service on a store; what is of this machine only stays in the data directory.
 fn open_on(common: &Common, store: Arc<dyn Store>, change: impl FnOnce(&mut Config)) -> Result<Service> {
-    suggest_what_was_typed(common);
+    view::set_hint();
     let layout = layout(common)?;
     let relay = Relay::start(store, Default::default())?;
     // A server may be started anywhere, also in a folder that is gone.
@@ -34,18 +34,6 @@ fn open_on(common: &Common, store: Arc<dyn Store>, change: impl FnOnce(&mut Conf
     let mut config = Config::new(layout, playbooks, cwd);
     change(&mut config);
     Ok(Service::open(relay, config)?)
-}
-
-/// Commands that we suggest begin as this one does.
-fn suggest_what_was_typed(common: &Common) {
-    let mut args = std::env::args_os();
-    let Some(program) = args.next() else { return };
-    // What comes from the environment is there for the next command, too. After `--` nothing is ours.
-    let typed = args.take_while(|arg| arg != "--").any(|arg| {
-        let arg = arg.to_string_lossy();
-        arg == "--data-dir" || arg.starts_with("--data-dir=")
-    });
-    view::set_hint(&program.to_string_lossy(), common.data_dir.as_deref().filter(|_| typed));
 }
 
 /// The same for a command that hosts runs: what a kill of this process leaves is ended by a guard.

@@ -13,18 +13,38 @@ pub(crate) fn hint() -> &'static str {
 
 /// Takes over how this process was called: its first argument, and the data directory when that was typed as well. Only
 /// the first call counts.
-pub(crate) fn set_hint(program: &str, data_dir: Option<&Path>) {
-    let _ = PREFIX.set(prefix(program, data_dir));
+pub(crate) fn set_hint() {
+    let args = args();
+    let _ = PREFIX.set(called(&args));
 }
 
 /// The same for a command that asks a server, with its URL when that was typed: what could not be sent there waits in the
 /// data directory.
-pub(crate) fn set_hint_there(program: &str, data_dir: Option<&Path>, url: Option<&str>) {
-    let program = prefix(program, data_dir);
-    let _ = PREFIX.set(match url {
-        Some(url) => text::clean_line(&format!("TAFFRAIL_URL={} {program}", shell_word(url))),
-        None => program,
+pub(crate) fn set_hint_there(url: &str) {
+    let args = args();
+    let called = called(&args);
+    let _ = PREFIX.set(match typed(&args, "--url") {
+        Some(_) => text::clean_line(&format!("TAFFRAIL_URL={} {called}", shell_word(url))),
+        None => called,
     });
+}
+
+/// What was typed. After `--` nothing is ours.
+fn args() -> Vec<String> {
+    std::env::args_os().take_while(|arg| arg != "--").map(|arg| arg.to_string_lossy().into_owned()).collect()
+}
+
+/// The value of an option that was typed. What comes from the environment is there for the next command, too.
+fn typed<'a>(args: &'a [String], option: &str) -> Option<&'a str> {
+    args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix(option)? {
+        "" => args.get(at + 1).map(String::as_str),
+        rest => rest.strip_prefix('='),
+    })
+}
+
+fn called(args: &[String]) -> String {
+    let program = args.first().map_or("taffrail", String::as_str);
+    prefix(program, typed(args, "--data-dir").map(Path::new))
 }
 
 fn prefix(program: &str, data_dir: Option<&Path>) -> String {
@@ -61,5 +81,19 @@ mod tests {
             assert_eq!(prefix(program, data_dir.map(Path::new)), expected);
         }
         assert_eq!(hint(), "taffrail");
+    }
+
+    #[test]
+    fn options_are_found_however_they_are_typed() {
+        for (args, expected) in [
+            (&["taffrail", "--data-dir", "d", "runs"][..], Some("d")),
+            (&["taffrail", "exec", "--data-dir=d"], Some("d")),
+            (&["taffrail", "--data-dirs", "d"], None),
+            (&["taffrail", "--data-dir"], None),
+            (&["taffrail", "runs"], None),
+        ] {
+            let args: Vec<_> = args.iter().map(|arg| (*arg).to_owned()).collect();
+            assert_eq!(typed(&args, "--data-dir"), expected, "{args:?}");
+        }
     }
 }

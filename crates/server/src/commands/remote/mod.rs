@@ -5,7 +5,7 @@ pub(crate) mod look;
 pub(crate) mod run;
 mod watch;
 
-use std::{fs, path::Path};
+use std::fs;
 
 use anyhow::{Context as _, Result};
 use taffrail_mcp_core::RunId;
@@ -19,7 +19,7 @@ pub(crate) fn client(remote: &cli::Remote) -> Result<Option<Client>> {
     // An empty variable is as good as none.
     let Some(url) = remote.url.as_deref().filter(|url| !url.trim().is_empty()) else { return Ok(None) };
     let url = ServerUrl::new(url)?;
-    suggest_what_was_typed(&url);
+    view::set_hint_there(url.as_str());
     Ok(Some(Client::new(ClientConfig::new(url, token(remote)?))?))
 }
 
@@ -34,23 +34,6 @@ fn token(remote: &cli::Remote) -> Result<Option<Token>> {
         None => remote.token.clone().filter(|token| !token.trim().is_empty()),
     };
     Ok(text.as_deref().map(Token::new).transpose()?)
-}
-
-/// Commands that we suggest begin as this one does.
-fn suggest_what_was_typed(url: &ServerUrl) {
-    let mut args = std::env::args_os();
-    let Some(program) = args.next() else { return };
-    // After `--` nothing is ours.
-    let typed: Vec<_> = args.take_while(|arg| arg != "--").map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let url_typed = typed.iter().any(|arg| arg == "--url" || arg.starts_with("--url="));
-    let data_dir =
-        typed.iter().zip(typed.iter().skip(1)).find_map(|(arg, next)| match arg.strip_prefix("--data-dir") {
-            Some("") => Some(next.as_str()),
-            Some(rest) => rest.strip_prefix('='),
-            None => None,
-        });
-    let data_dir = data_dir.map(Path::new);
-    view::set_hint_there(&program.to_string_lossy(), data_dir, url_typed.then_some(url.as_str()));
 }
 
 /// The id of a run, as it was typed.

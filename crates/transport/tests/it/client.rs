@@ -99,6 +99,11 @@ impl Client {
         }
     }
 
+    /// Asks for progress of every request, with `token`.
+    pub(crate) fn ask_for_progress(&mut self, token: &str) {
+        self.meta.get_or_insert_with(|| json!({}))["progressToken"] = json!(token);
+    }
+
     pub(crate) fn write(&mut self, line: &str) {
         let to = self.to.as_mut().expect("not hung up");
         to.write_all(format!("{line}\n").as_bytes()).unwrap();

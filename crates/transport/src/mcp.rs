@@ -3,6 +3,7 @@
 //! A run never lives in a request: the tools start it, wait for it and read it. What a call waits for, and
 //! what a client is told meanwhile, is decided here; all else is the backend's.
 
+mod answer;
 mod args;
 pub mod backend;
 mod call;
@@ -10,6 +11,7 @@ mod empty_reads;
 pub mod level;
 mod line;
 mod logs;
+mod resources;
 mod runs;
 mod schema;
 mod server;

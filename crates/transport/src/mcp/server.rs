@@ -10,8 +10,8 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, CustomRequest, CustomResult, ErrorCode,
-        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-        SetLevelRequestMethod, Tool,
+        Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, Tool,
     },
     service::RequestContext,
 };
@@ -19,17 +19,28 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    answer::{OF_THE_PROGRAM, answered, cursor, fresh, no_pages},
     args,
     backend::Backend,
     call::{Call, Failure, bad_level, is_modern, requested_level},
     empty_reads::EmptyReads,
     level::Level,
-    logs, runs, tables, tools,
+    logs, resources, runs, tables, tools,
 };
 use crate::{forward::Destination, stdio::StdioTransport};
 
 /// Methods that this server has; a request of one that ends up among the unknown had unreadable parameters.
-const METHODS: [&str; 6] = ["initialize", "server/discover", "ping", "tools/list", "tools/call", "logging/setLevel"];
+const METHODS: [&str; 9] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "logging/setLevel",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];
 
 /// What an operator may set about the MCP surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +150,7 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
         // Not by the builder's method, which is marked deprecated: revisions up to 2025-11-25 need it.
         capabilities.logging = Some(Map::new());
         let mut me = Implementation::new("taffrail", env!("CARGO_PKG_VERSION"));
@@ -149,10 +160,47 @@ impl ServerHandler for McpServer {
 
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
+        no_pages("tools/list", request)?;
+        let mut result = ListToolsResult::with_all_items(self.tools.to_vec());
+        (result.ttl_ms, result.cache_scope) = fresh(&context, OF_THE_PROGRAM);
+        Ok(result)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = cursor(request);
+        let listing = resources::list(&*self.backend, cursor.as_deref());
+        let mut result = answered("resources/list", listing).await?;
+        (result.ttl_ms, result.cache_scope) = fresh(&context, resources::LIST_FRESH);
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        no_pages("resources/templates/list", request)?;
+        let mut result = ListResourceTemplatesResult::with_all_items(resources::templates());
+        (result.ttl_ms, result.cache_scope) = fresh(&context, OF_THE_PROGRAM);
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let reading = resources::read(&*self.backend, self.shared_fs, &request.uri);
+        let (mut result, time) = answered("resources/read", reading).await?;
+        (result.ttl_ms, result.cache_scope) = fresh(&context, time);
+        Ok(result.into())
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {

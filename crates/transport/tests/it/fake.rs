@@ -96,6 +96,7 @@ impl Fake {
     }
 
     fn check(&self, run: &str) -> Result<(), BackendError> {
+        assert!(run != "panic", "on purpose");
         if self.runs().contains_key(run) {
             return Ok(());
         }
@@ -341,8 +342,12 @@ impl Backend for Fake {
         async move {
             let runs = self.runs();
             let wanted = |status: &str| query.status.as_deref().is_none_or(|wanted| wanted == status);
-            let rows = runs.iter().rev().filter(|(_, run)| wanted(run.status));
-            let rows: Vec<_> = rows.map(|(id, run)| run.snapshot(id)).collect();
+            // By number, the newest first.
+            let age = |id: &str| (id.len(), id.to_owned());
+            let older = |id: &str| query.before.as_deref().is_none_or(|before| age(id) < age(before));
+            let mut rows: Vec<_> = runs.iter().filter(|(id, run)| wanted(run.status) && older(id)).collect();
+            rows.sort_by_key(|(id, _)| std::cmp::Reverse(age(id)));
+            let rows: Vec<_> = rows.into_iter().map(|(id, run)| run.snapshot(id)).collect();
             let limit = query.limit as usize;
             let before = (rows.len() > limit).then(|| rows[limit - 1]["run"].as_str().unwrap().to_owned());
             Ok(RunList { runs: rows.into_iter().take(limit).collect(), before })

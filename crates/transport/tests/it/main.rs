@@ -12,6 +12,7 @@ mod peer;
 mod process;
 mod protocol;
 mod remote;
+mod resources;
 mod sessions;
 mod shutdown;
 mod sse;

@@ -10,10 +10,11 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, CustomRequest, CustomResult, ErrorCode,
-        Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, Tool,
+        Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig, SetLevelRequestMethod, SubscriptionFilter, Tool,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
 };
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -25,12 +26,14 @@ use super::{
     call::{Call, Failure, bad_level, is_modern, requested_level},
     empty_reads::EmptyReads,
     level::Level,
-    logs, resources, runs, tables, tools,
+    logs, resources, runs,
+    subscriptions::{self, Subscriptions, needs_a_session},
+    tables, tools,
 };
 use crate::{forward::Destination, stdio::StdioTransport};
 
 /// Methods that this server has; a request of one that ends up among the unknown had unreadable parameters.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 12] = [
     "initialize",
     "server/discover",
     "ping",
@@ -40,7 +43,13 @@ const METHODS: [&str; 9] = [
     "resources/list",
     "resources/templates/list",
     "resources/read",
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    LISTEN,
 ];
+const SUBSCRIBE: &str = "resources/subscribe";
+const UNSUBSCRIBE: &str = "resources/unsubscribe";
+const LISTEN: &str = "subscriptions/listen";
 
 /// What an operator may set about the MCP surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +81,8 @@ pub struct McpServer {
     /// Where events go, when not through rmcp.
     destination: Option<Destination>,
     hung_up: CancellationToken,
+    /// What the session is subscribed to, where there is one.
+    subscriptions: Option<Subscriptions>,
 }
 
 impl McpServer {
@@ -87,6 +98,7 @@ impl McpServer {
             level: Mutex::default(),
             destination: None,
             hung_up: CancellationToken::new(),
+            subscriptions: Some(Subscriptions::default()),
         }
     }
 
@@ -110,6 +122,7 @@ impl McpServer {
             level: Mutex::default(),
             destination: None,
             hung_up: ending,
+            subscriptions: None,
         }
     }
 
@@ -150,12 +163,27 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let mut capabilities =
+            ServerCapabilities::builder().enable_tools().enable_resources().enable_resources_subscribe().build();
         // Not by the builder's method, which is marked deprecated: revisions up to 2025-11-25 need it.
         capabilities.logging = Some(Map::new());
         let mut me = Implementation::new("taffrail", env!("CARGO_PKG_VERSION"));
         me.title = Some("Taffrail".to_owned());
         ServerConfig::new(capabilities).with_server_info(me).with_instructions(tools::INSTRUCTIONS)
+    }
+
+    /// As rmcp does it, but without a promise that only sessions keep.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        if let (None, Some(resources)) = (&self.subscriptions, &mut result.capabilities.resources) {
+            resources.subscribe = None;
+        }
+        Ok(result)
     }
 
     async fn list_tools(
@@ -201,6 +229,34 @@ impl ServerHandler for McpServer {
         let (mut result, time) = answered("resources/read", reading).await?;
         (result.ttl_ms, result.cache_scope) = fresh(&context, time);
         Ok(result.into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(subscriptions::accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        answered(LISTEN, subscriptions::listen(&*self.backend, context, &self.hung_up)).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: rmcp::model::SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let Some(subscriptions) = &self.subscriptions else { return Err(needs_a_session(SUBSCRIBE)) };
+        let destination = self.destination.clone().unwrap_or(Destination::Peer(context.peer));
+        let beginning = subscriptions.begin(&self.backend, request.uri, destination, self.hung_up.clone());
+        answered(SUBSCRIBE, beginning).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: rmcp::model::UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let Some(subscriptions) = &self.subscriptions else { return Err(needs_a_session(UNSUBSCRIBE)) };
+        answered(UNSUBSCRIBE, subscriptions.end(&request.uri)).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -264,11 +320,14 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
-        let set_level = method == SetLevelRequestMethod::VALUE;
-        if !METHODS.contains(&method.as_str()) || set_level && is_modern(&context) {
+        let of_the_other_era = match is_modern(&context) {
+            true => matches!(method.as_str(), SetLevelRequestMethod::VALUE | SUBSCRIBE | UNSUBSCRIBE),
+            false => method == LISTEN,
+        };
+        if !METHODS.contains(&method.as_str()) || of_the_other_era {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
-        if set_level {
+        if method == SetLevelRequestMethod::VALUE {
             let level = params.as_ref().and_then(|params| params.get("level"));
             return Err(bad_level(level.unwrap_or(&Value::Null)));
         }

@@ -254,6 +254,9 @@ impl Backend for Fake {
 
     fn snapshot<'a>(&'a self, run: &'a str) -> Reply<'a, Value> {
         async move {
+            if run == "stuck" {
+                std::future::pending::<()>().await;
+            }
             self.check(run)?;
             Ok(self.change(run, |it| it.snapshot(run)))
         }
@@ -267,6 +270,13 @@ impl Backend for Fake {
                 self.check(run)?;
                 changed.borrow_and_update();
                 let reached = self.runs().get(run).is_none_or(|it| match until {
+                    WaitUntil::GoesOnAfter(after) => {
+                        let changes = ["run-start", "state-start", "run-finished", "approval-requested"];
+                        let is_change = |record: &Record| {
+                            changes.iter().any(|kind| record.json.contains(&format!(r#""type":"{kind}""#)))
+                        };
+                        it.after(run, after).iter().any(is_change)
+                    }
                     _ if it.finished() => true,
                     WaitUntil::Settled => it.status != "running",
                     WaitUntil::StateAfter(after) => it.after(run, after).iter().any(|record| {

@@ -17,5 +17,6 @@ mod sessions;
 mod shutdown;
 mod sse;
 mod stalled;
+mod subscriptions;
 mod tools;
 mod web;

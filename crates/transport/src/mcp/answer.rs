@@ -67,7 +67,8 @@ pub(super) fn no_pages(method: &str, request: Option<PaginatedRequestParams>) ->
     }
 }
 
-/// The cache hints of an answer: milliseconds for which it is fresh, and for whom. Revisions before 2026-07-28 have none.
+/// The cache hints of an answer: the milliseconds for which it is fresh, and for whom. Revisions before 2026-07-28 have
+/// none.
 ///
 /// Always private: over HTTP nothing here is for those without a token, so no cache in between may give it away.
 pub(super) fn fresh(context: &RequestContext<RoleServer>, time: Duration) -> (Option<u64>, Option<CacheScope>) {

@@ -9,8 +9,9 @@ use futures_util::FutureExt as _;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, CustomRequest, CustomResult, ErrorCode,
-        Implementation, InitializeRequestParams, InitializeResult, ListResourceTemplatesResult, ListResourcesResult,
+        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ConstString,
+        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation,
+        InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
         ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
         ServerConfig, SetLevelRequestMethod, SubscriptionFilter, Tool,
     },
@@ -24,16 +25,17 @@ use super::{
     args,
     backend::Backend,
     call::{Call, Failure, bad_level, is_modern, requested_level},
+    completion,
     empty_reads::EmptyReads,
     level::Level,
-    logs, resources, runs,
+    logs, prompts, resources, runs,
     subscriptions::{self, Subscriptions, needs_a_session},
     tables, tools,
 };
 use crate::{forward::Destination, stdio::StdioTransport};
 
 /// Methods that this server has; a request of one that ends up among the unknown had unreadable parameters.
-const METHODS: [&str; 12] = [
+const METHODS: [&str; 15] = [
     "initialize",
     "server/discover",
     "ping",
@@ -46,6 +48,9 @@ const METHODS: [&str; 12] = [
     SUBSCRIBE,
     UNSUBSCRIBE,
     LISTEN,
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
 ];
 const SUBSCRIBE: &str = "resources/subscribe";
 const UNSUBSCRIBE: &str = "resources/unsubscribe";
@@ -163,8 +168,13 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities =
-            ServerCapabilities::builder().enable_tools().enable_resources().enable_resources_subscribe().build();
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_completions()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
         // Not by the builder's method, which is marked deprecated: revisions up to 2025-11-25 need it.
         capabilities.logging = Some(Map::new());
         let mut me = Implementation::new("taffrail", env!("CARGO_PKG_VERSION"));
@@ -229,6 +239,35 @@ impl ServerHandler for McpServer {
         let (mut result, time) = answered("resources/read", reading).await?;
         (result.ttl_ms, result.cache_scope) = fresh(&context, time);
         Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        no_pages("prompts/list", request)?;
+        let mut result = ListPromptsResult::with_all_items(prompts::list());
+        (result.ttl_ms, result.cache_scope) = fresh(&context, OF_THE_PROGRAM);
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let GetPromptRequestParams { name, arguments, .. } = request;
+        let getting = prompts::get(&*self.backend, self.shared_fs, &name, arguments);
+        Ok(answered("prompts/get", getting).await?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        answered("completion/complete", completion::complete(&*self.backend, request)).await
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -1,6 +1,6 @@
 //! News of runs: `subscriptions/listen`, and `resources/subscribe` of the revisions before it.
 //!
-//! Both send `notifications/resources/updated`, which says only that a run changed: the resource says what became of it.
+//! Both send `notifications/resources/updated`, which says only that a run changed: what became of it is in the resource.
 //! So nothing has to be kept for those who take them slowly.
 
 mod listen;

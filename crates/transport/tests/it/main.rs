@@ -10,6 +10,7 @@ mod ingest;
 mod logs;
 mod peer;
 mod process;
+mod prompts;
 mod protocol;
 mod remote;
 mod resources;

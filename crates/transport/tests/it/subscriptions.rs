@@ -269,12 +269,13 @@ fn a_client_that_stalls_gets_fewer() {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}));
     write(json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "run", "arguments": {"playbook": "slow", "wait_s": 0}}}));
-    write(json!({"jsonrpc": "2.0", "id": 3, "method": "resources/subscribe", "params": {"uri": uri("run-1")}}));
     let mut read = || {
         let mut line = String::new();
         from.read_line(&mut line).unwrap();
         serde_json::from_str::<Value>(&line).unwrap()
     };
+    while read()["id"] != 2 {}
+    write(json!({"jsonrpc": "2.0", "id": 3, "method": "resources/subscribe", "params": {"uri": uri("run-1")}}));
     while read()["id"] != 3 {}
     // Some 15 MB of news, if each change were told.
     for _ in 0..100_000 {

@@ -87,9 +87,9 @@ async fn tell(backend: &dyn Backend, sink: &SubscriptionSink, runs: BTreeMap<Str
             else => break,
         }
         if beginning.is_empty() && known {
-            going.extend(
-                missing.drain(..).map(|uri| -> BoxFuture<'_, ()> { Box::pin(async { _ = updated(sink, uri).await }) }),
-            );
+            for uri in missing.drain(..) {
+                going.push(Box::pin(async { _ = updated(sink, uri).await }));
+            }
         }
     }
     match missing.first() {

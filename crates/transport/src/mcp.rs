@@ -1,4 +1,4 @@
-//! The MCP server: eight tools over a [`backend::Backend`].
+//! The MCP server: eight tools, resources and prompts over a [`backend::Backend`].
 //!
 //! A run never lives in a request: the tools start it, wait for it and read it. What a call waits for, and
 //! what a client is told meanwhile, is decided here; all else is the backend's.
@@ -25,6 +25,8 @@ mod tools;
 mod window;
 
 pub use self::{
+    prompts::prompt_list,
+    resources::template_list,
     server::{McpConfig, McpServer},
     tools::tool_list,
 };

@@ -103,6 +103,18 @@ pub(super) fn list() -> Vec<Prompt> {
     ALL.iter().map(prompt).collect()
 }
 
+/// The list of prompts as `prompts/list` gives it: a JSON array, the same each time. For the published contract.
+///
+/// ```
+/// let prompts = taffrail_transport::mcp::prompt_list();
+/// assert_eq!(prompts[0]["name"], "watch-run");
+/// ```
+#[must_use]
+pub fn prompt_list() -> Value {
+    // Plain data with text for keys, which always has a JSON form.
+    serde_json::to_value(list()).unwrap_or_default()
+}
+
 /// The prompt of this name.
 ///
 /// # Errors

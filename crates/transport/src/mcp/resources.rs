@@ -58,6 +58,18 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
+/// The templates as `resources/templates/list` gives them: a JSON array. For the published contract.
+///
+/// ```
+/// let templates = taffrail_transport::mcp::template_list();
+/// assert_eq!(templates[0]["uriTemplate"], "taffrail://runs/{run}");
+/// ```
+#[must_use]
+pub fn template_list() -> Value {
+    // Plain data with text for keys, which always has a JSON form.
+    serde_json::to_value(templates()).unwrap_or_default()
+}
+
 /// A page of the recent runs, newest first.
 ///
 /// # Errors

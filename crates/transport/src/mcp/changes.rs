@@ -34,13 +34,17 @@ enum Prospect {
 impl Place {
     /// Where a run is now. `None`: there is no such run. Asks again while the store cannot be read.
     pub(super) async fn now(backend: &dyn Backend, run: &RunId) -> Option<Self> {
-        let snapshot = patiently(|| backend.snapshot(run.as_str())).await?;
+        Some(Self::of(&patiently(|| backend.snapshot(run.as_str())).await?))
+    }
+
+    /// Where a snapshot was made.
+    pub(super) fn of(snapshot: &Value) -> Self {
         let prospect = match snapshot.get("status").and_then(Value::as_str) {
             Some("done" | "halt" | "cancelled") => Prospect::Over,
             Some("interrupted") => Prospect::MayGoOn,
             _ => Prospect::GoesOn,
         };
-        Some(Self { head: snapshot::head(&snapshot), prospect })
+        Self { head: snapshot::head(snapshot), prospect }
     }
 
     /// Waits for the next change, and gives the place after it. `None`: there is no such run any more.

@@ -142,3 +142,49 @@ fn a_panic_is_answered() {
     assert_eq!((code, message.as_str()), (-32603, "internal error in resources/read; runs are not harmed"));
     client.assert_silent();
 }
+
+#[test]
+fn a_client_that_ignores_all_this_sees_the_same() {
+    /// The answers to what every client does. With `curious`, it does the rest beside that.
+    fn answers(revision: &str, curious: bool) -> Vec<Value> {
+        let mut client = Client::of(revision);
+        let mut answers = Vec::new();
+        let mut ask = |client: &mut Client, method: &str, params: Value| {
+            let id = client.send(method, params);
+            let (before, answer) = client.read_until(id);
+            assert!(curious || before.is_empty(), "{before:?}");
+            answers.push(answer["result"].clone());
+        };
+        let call = |tool: &str, arguments: Value| json!({"name": tool, "arguments": arguments});
+        ask(&mut client, "tools/list", json!({}));
+        ask(&mut client, "tools/call", call("run", json!({"playbook": "slow", "wait_s": 0})));
+        if curious {
+            let uri = "taffrail://runs/run-1";
+            let others = [
+                ("resources/list", json!({})),
+                ("resources/read", json!({"uri": uri})),
+                ("prompts/list", json!({})),
+                ("prompts/get", json!({"name": "watch-run", "arguments": {"run": "run-1"}})),
+            ];
+            for (method, params) in others {
+                result(&mut client, method, params);
+            }
+            match revision >= "2026-07-28" {
+                true => drop(
+                    client.send("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [uri]}})),
+                ),
+                false => drop(result(&mut client, "resources/subscribe", json!({"uri": uri}))),
+            }
+        }
+        client.fake.enter("run-1", "build");
+        ask(&mut client, "tools/call", call("run_status", json!({"run": "run-1", "after": 1, "wait_s": 9})));
+        client.fake.finish("run-1", "halt");
+        ask(&mut client, "tools/call", call("run_status", json!({"run": "run-1", "wait_s": 9})));
+        ask(&mut client, "tools/call", call("run_logs", json!({"run": "run-1"})));
+        ask(&mut client, "tools/call", call("list_runs", json!({})));
+        answers
+    }
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        assert_eq!(answers(revision, false), answers(revision, true), "{revision}");
+    }
+}

@@ -223,7 +223,7 @@ fn a_session_is_told_from_subscribe_to_unsubscribe() {
 fn what_cannot_be_subscribed_to_is_refused() {
     let mut client = Client::legacy();
     let (code, message) = refused(&mut client, "resources/subscribe", json!({"uri": uri("run-9")}));
-    assert_eq!((code, message.as_str()), (-32002, "no run run-9; resources/list shows the runs there are"));
+    assert_eq!((code, message.as_str()), (-32002, "no run run-9; list_runs shows the runs there are"));
     for method in ["resources/subscribe", "resources/unsubscribe"] {
         assert_eq!(refused(&mut client, method, json!({"uri": "file:///x"})).0, -32002, "{method}");
         assert_eq!(refused(&mut client, method, json!({})).0, -32602, "{method}");

@@ -15,8 +15,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     super::{
-        answer::invalid,
-        backend::Backend,
+        answer::{failed, invalid},
+        backend::{Backend, BackendErrorKind},
         changes::{self, Place},
         resources,
     },
@@ -43,10 +43,11 @@ impl Subscriptions {
     ) -> Result<(), ErrorData> {
         let run = resources::run_of(&uri).ok_or_else(|| resources::no_such(&uri))?;
         // Before the answer: what the client reads once it has that is no older.
-        let Some(place) = Place::now(&**backend, &run).await else {
-            let text = format!("no run {run}; resources/list shows the runs there are");
-            return Err(ErrorData::resource_not_found(text, Some(json!({ "uri": uri }))));
-        };
+        let snapshot = backend.snapshot(run.as_str()).await.map_err(|error| match error.kind {
+            BackendErrorKind::NotFound => ErrorData::resource_not_found(error.message, Some(json!({ "uri": uri }))),
+            _ => failed(error),
+        })?;
+        let place = Place::of(&snapshot);
         let mut tasks = self.tasks();
         tasks.retain(|_, task| !task.is_finished());
         if tasks.contains_key(&run) {

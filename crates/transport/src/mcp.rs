@@ -14,6 +14,8 @@ pub mod level;
 mod line;
 mod logs;
 mod prompts;
+mod question;
+mod reporter;
 mod resources;
 mod runs;
 mod schema;
@@ -21,7 +23,10 @@ mod server;
 mod snapshot;
 mod subscriptions;
 mod tables;
+pub mod tasks;
+mod told;
 mod tools;
+mod watch;
 mod window;
 
 pub use self::{

@@ -9,16 +9,22 @@ use futures_util::FutureExt as _;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ConstString,
-        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation,
-        InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-        ServerConfig, SetLevelRequestMethod, SubscriptionFilter, Tool,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, ConstString,
+        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+        GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+        SubscriptionFilter, Tool, UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
 use serde_json::{Map, Value};
+use taffrail_progress::{
+    Config, MrtrContext as _, StateKey, ToolContext,
+    rmcp::{self as progress, Mrtr},
+};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
     answer::{OF_THE_PROGRAM, answered, cursor, fresh, no_pages},
@@ -28,20 +34,25 @@ use super::{
     completion,
     empty_reads::EmptyReads,
     level::Level,
-    logs, prompts, resources, runs,
+    logs, prompts, resources, runs, snapshot,
     subscriptions::{self, Subscriptions, needs_a_session},
-    tables, tools,
+    tables,
+    tasks::Tasks,
+    tools,
 };
 use crate::{forward::Destination, stdio::StdioTransport};
 
 /// Methods that this server has; a request of one that ends up among the unknown had unreadable parameters.
-const METHODS: [&str; 15] = [
+const METHODS: [&str; 18] = [
     "initialize",
     "server/discover",
     "ping",
     "tools/list",
     "tools/call",
     "logging/setLevel",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
     "resources/list",
     "resources/templates/list",
     "resources/read",
@@ -63,11 +74,13 @@ pub struct McpConfig {
     pub event_logger: String,
     /// Callers share this file system, so that paths are told and taken. Default false; set it on stdio.
     pub shared_fs: bool,
+    /// How often and how patiently callers are told of progress. Default: two a second, a beat every 15 s.
+    pub progress: Config,
 }
 
 impl Default for McpConfig {
     fn default() -> Self {
-        Self { event_logger: "taffrail.event".to_owned(), shared_fs: false }
+        Self { event_logger: "taffrail.event".to_owned(), shared_fs: false, progress: Config::default() }
     }
 }
 
@@ -78,6 +91,7 @@ impl Default for McpConfig {
 pub struct McpServer {
     backend: Arc<dyn Backend>,
     shared_fs: bool,
+    progress: Config,
     logger: Arc<str>,
     tools: Arc<[Tool]>,
     empty_reads: Arc<Mutex<EmptyReads>>,
@@ -88,15 +102,17 @@ pub struct McpServer {
     hung_up: CancellationToken,
     /// What the session is subscribed to, where there is one.
     subscriptions: Option<Subscriptions>,
+    mrtr: Mrtr,
 }
 
 impl McpServer {
     /// A server that answers from `backend`.
     pub fn new(backend: Arc<dyn Backend>, config: &McpConfig) -> Self {
-        let McpConfig { event_logger, shared_fs } = config;
+        let McpConfig { event_logger, shared_fs, progress } = config;
         Self {
             backend,
             shared_fs: *shared_fs,
+            progress: *progress,
             logger: event_logger.as_str().into(),
             tools: tools::all().into(),
             empty_reads: Arc::default(),
@@ -104,14 +120,24 @@ impl McpServer {
             destination: None,
             hung_up: CancellationToken::new(),
             subscriptions: Some(Subscriptions::default()),
+            mrtr: Mrtr::new(key_of_this_process()),
         }
     }
 
-    /// Lets events go straight into `transport`'s output, and waits end with its input.
+    /// Seals what a client brings back when it was asked something with `key`, instead of one of this process: so that
+    /// any server that has it can go on, also after a restart.
+    #[must_use]
+    pub fn sealed_with(mut self, key: StateKey) -> Self {
+        self.mrtr = Mrtr::new(key);
+        self
+    }
+
+    /// Lets events go straight into `transport`'s output, waits end with its input, and clients of all revisions be asked.
     #[must_use]
     pub fn over(mut self, transport: &StdioTransport) -> Self {
         self.destination = Some(Destination::Outbox(transport.outbox()));
         self.hung_up = transport.closed();
+        self.mrtr = self.mrtr.sessions();
         self
     }
 
@@ -121,6 +147,7 @@ impl McpServer {
         Self {
             backend: Arc::clone(&self.backend),
             shared_fs: self.shared_fs,
+            progress: self.progress,
             logger: Arc::clone(&self.logger),
             tools: Arc::clone(&self.tools),
             empty_reads: Arc::clone(&self.empty_reads),
@@ -128,11 +155,39 @@ impl McpServer {
             destination: None,
             hung_up: ending,
             subscriptions: None,
+            mrtr: self.mrtr.clone(),
         }
     }
 
     fn session_level(&self) -> Option<Level> {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a `tools/call`.
+    async fn answer(
+        &self,
+        cx: ToolContext,
+        context: RequestContext<RoleServer>,
+        level: Option<Level>,
+        arguments: Option<Map<String, Value>>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let peer = || Destination::Peer(context.peer.clone());
+        let call = Call {
+            backend: Arc::clone(&self.backend),
+            tasks: self.tasks(),
+            level,
+            destination: self.destination.clone().unwrap_or_else(peer),
+            logger: Arc::clone(&self.logger),
+            shared_fs: self.shared_fs,
+            hung_up: self.hung_up.clone(),
+            context,
+            cx,
+        };
+        let name = call.cx.handler_name();
+        match self.dispatch(&call, name, arguments).await {
+            Some(answer) => Ok(answer.unwrap_or_else(|failure| failure.into_result().into())),
+            None => Err(self.unknown_tool(name)),
+        }
     }
 
     /// Runs a tool. `None`: there is none of that name.
@@ -141,12 +196,12 @@ impl McpServer {
         call: &Call,
         name: &str,
         arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<CallToolResult, Failure>> {
+    ) -> Option<Result<CallToolResponse, Failure>> {
         /// Reads the arguments, then does the work.
         macro_rules! with {
             ($args:expr, |$read:ident| $work:expr) => {
                 match $args {
-                    Ok($read) => $work.await,
+                    Ok($read) => $work.await.map(CallToolResponse::from),
                     Err(failure) => Err(failure),
                 }
             };
@@ -170,6 +225,7 @@ impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
+            .enable_tasks()
             .enable_prompts()
             .enable_completions()
             .enable_resources()
@@ -307,33 +363,44 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let CallToolRequestParams { name, arguments, .. } = request;
         let level = requested_level(&context, self.session_level())?;
-        let peer = || Destination::Peer(context.peer.clone());
-        let call = Call {
-            backend: Arc::clone(&self.backend),
-            level,
-            destination: self.destination.clone().unwrap_or_else(peer),
-            logger: Arc::clone(&self.logger),
-            shared_fs: self.shared_fs,
-            hung_up: self.hung_up.clone(),
-            context,
-        };
+        let name = request.name.clone();
         // rmcp never answers a request whose handler panics. Nothing of ours is left half done: what a tool
         // changes is changed by the backend.
-        let done = AssertUnwindSafe(self.dispatch(&call, &name, arguments)).catch_unwind();
-        match done.await {
-            Ok(Some(Ok(result))) => Ok(result.into()),
-            Ok(Some(Err(failure))) => Ok(failure.into_result().into()),
-            Ok(None) => Err(self.unknown_tool(&name)),
-            Err(_panic) => {
-                tracing::error!(tool = %name, "a tool call panicked");
-                Err(ErrorData::internal_error(
-                    format!("internal error in `{name}`; runs are not harmed, `list_runs` shows them"),
-                    None,
-                ))
-            }
-        }
+        let done = AssertUnwindSafe(progress::report(context, self.progress, |context| {
+            self.mrtr.tool(request, context.clone(), |cx, arguments| self.answer(cx, context, level, arguments))
+        }));
+        done.catch_unwind().await.unwrap_or_else(|_panic| {
+            tracing::error!(tool = %name, "a tool call panicked");
+            Err(ErrorData::internal_error(
+                format!("internal error in `{name}`; runs are not harmed, `list_runs` shows them"),
+                None,
+            ))
+        })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks().get(&request.task_id, &context).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks().update(&request.task_id, request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks().cancel(&request.task_id).await
     }
 
     #[expect(deprecated, reason = "revisions up to 2025-11-25 have it")]
@@ -376,9 +443,22 @@ impl ServerHandler for McpServer {
 }
 
 impl McpServer {
+    fn tasks(&self) -> Tasks {
+        let shared_fs = self.shared_fs;
+        Tasks::new(Arc::clone(&self.backend), move |document| snapshot::result(document, shared_fs))
+    }
+
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.tools.iter().map(|tool| &*tool.name).collect();
         let text = format!("unknown tool `{name}`; there are {}", names.join(", "));
         ErrorData::invalid_params(text, None)
     }
+}
+
+fn key_of_this_process() -> StateKey {
+    let mut key = [0; 32];
+    let (one, other) = key.split_at_mut(16);
+    one.copy_from_slice(Uuid::new_v4().as_bytes());
+    other.copy_from_slice(Uuid::new_v4().as_bytes());
+    StateKey::from_bytes(key)
 }

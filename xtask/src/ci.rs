@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{Outcome, deny, docs, examples, lint, test, wire};
+use crate::{Outcome, conformance, deny, docs, examples, lint, test, wire};
 
 type Step = (&'static str, fn() -> Result<Outcome>);
 
-/// Cheap ones first. `wire` and `examples` run what `test` has built.
+/// Cheap ones first. `wire`, `examples` and `conformance` run what `test` has built.
 const STEPS: &[Step] = &[
     ("format", lint::format),
     ("layers", lint::layers),
@@ -17,6 +17,7 @@ const STEPS: &[Step] = &[
     ("test", || test::run(test::Size::Ci)),
     ("wire", || wire::run(wire::Mode::Check)),
     ("examples", examples::run),
+    ("conformance", || conformance::run(conformance::Build::Workspace)),
     ("docs", docs::run),
     ("deny", deny::run),
 ];

@@ -10,12 +10,17 @@ mod empty_reads;
 pub mod level;
 mod line;
 mod logs;
+mod question;
+mod reporter;
 mod runs;
 mod schema;
 mod server;
 mod snapshot;
 mod tables;
+pub mod tasks;
+mod told;
 mod tools;
+mod watch;
 mod window;
 
 pub use self::{

@@ -53,6 +53,7 @@ pub(super) async fn run_logs(
         max_bytes: max_bytes * 2 + limit as usize * 200,
         tail: args.tail.map(|tail| tail.clamp(1, MAX_LIMIT)),
         grep: args.grep,
+        types: Vec::new(),
         state: args.state,
         stream: args.stream.map(Stream::as_str).map(str::to_owned),
     };
@@ -99,7 +100,7 @@ async fn read(
         if left.is_zero() || call.is_abandoned() {
             break;
         }
-        call.wait(&query.run, WaitUntil::RecordAfter(page.next), left).await?;
+        call.wait_alive(&query.run, WaitUntil::RecordAfter(page.next), left).await?;
         query.after = page.next;
         let (matched, scanned) = (page.matched, page.scanned);
         page = call.backend.logs(query.clone()).await?;

@@ -9,14 +9,19 @@ use futures_util::FutureExt as _;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, CustomRequest, CustomResult, ErrorCode,
-        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-        SetLevelRequestMethod, Tool,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, ConstString, CustomRequest, CustomResult, ErrorCode,
+        GetTaskParams, GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+        ServerConfig, SetLevelRequestMethod, Tool, UpdateTaskParams,
     },
     service::RequestContext,
 };
 use serde_json::{Map, Value};
+use taffrail_progress::{
+    Config, MrtrContext as _, StateKey, ToolContext,
+    rmcp::{self as progress, Mrtr},
+};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
     args,
@@ -24,12 +29,24 @@ use super::{
     call::{Call, Failure, bad_level, is_modern, requested_level},
     empty_reads::EmptyReads,
     level::Level,
-    logs, runs, tables, tools,
+    logs, runs, snapshot, tables,
+    tasks::Tasks,
+    tools,
 };
 use crate::{forward::Destination, stdio::StdioTransport};
 
 /// Methods that this server has; a request of one that ends up among the unknown had unreadable parameters.
-const METHODS: [&str; 6] = ["initialize", "server/discover", "ping", "tools/list", "tools/call", "logging/setLevel"];
+const METHODS: [&str; 9] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "logging/setLevel",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
 
 /// What an operator may set about the MCP surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +78,7 @@ pub struct McpServer {
     /// Where events go, when not through rmcp.
     destination: Option<Destination>,
     hung_up: CancellationToken,
+    mrtr: Mrtr,
 }
 
 impl McpServer {
@@ -76,14 +94,24 @@ impl McpServer {
             level: Mutex::default(),
             destination: None,
             hung_up: CancellationToken::new(),
+            mrtr: Mrtr::new(key_of_this_process()),
         }
     }
 
-    /// Lets events go straight into `transport`'s output, and waits end with its input.
+    /// Seals what a client brings back when it was asked something with `key`, instead of one of this process: so that
+    /// any server that has it can go on, also after a restart.
+    #[must_use]
+    pub fn sealed_with(mut self, key: StateKey) -> Self {
+        self.mrtr = Mrtr::new(key);
+        self
+    }
+
+    /// Lets events go straight into `transport`'s output, waits end with its input, and clients of all revisions be asked.
     #[must_use]
     pub fn over(mut self, transport: &StdioTransport) -> Self {
         self.destination = Some(Destination::Outbox(transport.outbox()));
         self.hung_up = transport.closed();
+        self.mrtr = self.mrtr.sessions();
         self
     }
 
@@ -99,11 +127,39 @@ impl McpServer {
             level: Mutex::default(),
             destination: None,
             hung_up: ending,
+            mrtr: self.mrtr.clone(),
         }
     }
 
     fn session_level(&self) -> Option<Level> {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a `tools/call`.
+    async fn answer(
+        &self,
+        cx: ToolContext,
+        context: RequestContext<RoleServer>,
+        level: Option<Level>,
+        arguments: Option<Map<String, Value>>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let peer = || Destination::Peer(context.peer.clone());
+        let call = Call {
+            backend: Arc::clone(&self.backend),
+            tasks: self.tasks(),
+            level,
+            destination: self.destination.clone().unwrap_or_else(peer),
+            logger: Arc::clone(&self.logger),
+            shared_fs: self.shared_fs,
+            hung_up: self.hung_up.clone(),
+            context,
+            cx,
+        };
+        let name = call.cx.handler_name();
+        match self.dispatch(&call, name, arguments).await {
+            Some(answer) => Ok(answer.unwrap_or_else(|failure| failure.into_result().into())),
+            None => Err(self.unknown_tool(name)),
+        }
     }
 
     /// Runs a tool. `None`: there is none of that name.
@@ -112,12 +168,12 @@ impl McpServer {
         call: &Call,
         name: &str,
         arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<CallToolResult, Failure>> {
+    ) -> Option<Result<CallToolResponse, Failure>> {
         /// Reads the arguments, then does the work.
         macro_rules! with {
             ($args:expr, |$read:ident| $work:expr) => {
                 match $args {
-                    Ok($read) => $work.await,
+                    Ok($read) => $work.await.map(CallToolResponse::from),
                     Err(failure) => Err(failure),
                 }
             };
@@ -139,7 +195,7 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_tasks().build();
         // Not by the builder's method, which is marked deprecated: revisions up to 2025-11-25 need it.
         capabilities.logging = Some(Map::new());
         let mut me = Implementation::new("taffrail", env!("CARGO_PKG_VERSION"));
@@ -164,33 +220,44 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let CallToolRequestParams { name, arguments, .. } = request;
         let level = requested_level(&context, self.session_level())?;
-        let peer = || Destination::Peer(context.peer.clone());
-        let call = Call {
-            backend: Arc::clone(&self.backend),
-            level,
-            destination: self.destination.clone().unwrap_or_else(peer),
-            logger: Arc::clone(&self.logger),
-            shared_fs: self.shared_fs,
-            hung_up: self.hung_up.clone(),
-            context,
-        };
+        let name = request.name.clone();
         // rmcp never answers a request whose handler panics. Nothing of ours is left half done: what a tool
         // changes is changed by the backend.
-        let done = AssertUnwindSafe(self.dispatch(&call, &name, arguments)).catch_unwind();
-        match done.await {
-            Ok(Some(Ok(result))) => Ok(result.into()),
-            Ok(Some(Err(failure))) => Ok(failure.into_result().into()),
-            Ok(None) => Err(self.unknown_tool(&name)),
-            Err(_panic) => {
-                tracing::error!(tool = %name, "a tool call panicked");
-                Err(ErrorData::internal_error(
-                    format!("internal error in `{name}`; runs are not harmed, `list_runs` shows them"),
-                    None,
-                ))
-            }
-        }
+        let done = AssertUnwindSafe(progress::report(context, Config::default(), |context| {
+            self.mrtr.tool(request, context.clone(), |cx, arguments| self.answer(cx, context, level, arguments))
+        }));
+        done.catch_unwind().await.unwrap_or_else(|_panic| {
+            tracing::error!(tool = %name, "a tool call panicked");
+            Err(ErrorData::internal_error(
+                format!("internal error in `{name}`; runs are not harmed, `list_runs` shows them"),
+                None,
+            ))
+        })
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks().get(&request.task_id, &context).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks().update(&request.task_id, request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks().cancel(&request.task_id).await
     }
 
     #[expect(deprecated, reason = "revisions up to 2025-11-25 have it")]
@@ -230,9 +297,22 @@ impl ServerHandler for McpServer {
 }
 
 impl McpServer {
+    fn tasks(&self) -> Tasks {
+        let shared_fs = self.shared_fs;
+        Tasks::new(Arc::clone(&self.backend), move |document| snapshot::result(document, shared_fs))
+    }
+
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.tools.iter().map(|tool| &*tool.name).collect();
         let text = format!("unknown tool `{name}`; there are {}", names.join(", "));
         ErrorData::invalid_params(text, None)
     }
+}
+
+fn key_of_this_process() -> StateKey {
+    let mut key = [0; 32];
+    let (one, other) = key.split_at_mut(16);
+    one.copy_from_slice(Uuid::new_v4().as_bytes());
+    other.copy_from_slice(Uuid::new_v4().as_bytes());
+    StateKey::from_bytes(key)
 }

@@ -55,11 +55,13 @@ pub struct McpConfig {
     pub event_logger: String,
     /// Callers share this file system, so that paths are told and taken. Default false; set it on stdio.
     pub shared_fs: bool,
+    /// How often and how patiently callers are told of progress. Default: two a second, a beat every 15 s.
+    pub progress: Config,
 }
 
 impl Default for McpConfig {
     fn default() -> Self {
-        Self { event_logger: "taffrail.event".to_owned(), shared_fs: false }
+        Self { event_logger: "taffrail.event".to_owned(), shared_fs: false, progress: Config::default() }
     }
 }
 
@@ -70,6 +72,7 @@ impl Default for McpConfig {
 pub struct McpServer {
     backend: Arc<dyn Backend>,
     shared_fs: bool,
+    progress: Config,
     logger: Arc<str>,
     tools: Arc<[Tool]>,
     empty_reads: Arc<Mutex<EmptyReads>>,
@@ -84,10 +87,11 @@ pub struct McpServer {
 impl McpServer {
     /// A server that answers from `backend`.
     pub fn new(backend: Arc<dyn Backend>, config: &McpConfig) -> Self {
-        let McpConfig { event_logger, shared_fs } = config;
+        let McpConfig { event_logger, shared_fs, progress } = config;
         Self {
             backend,
             shared_fs: *shared_fs,
+            progress: *progress,
             logger: event_logger.as_str().into(),
             tools: tools::all().into(),
             empty_reads: Arc::default(),
@@ -121,6 +125,7 @@ impl McpServer {
         Self {
             backend: Arc::clone(&self.backend),
             shared_fs: self.shared_fs,
+            progress: self.progress,
             logger: Arc::clone(&self.logger),
             tools: Arc::clone(&self.tools),
             empty_reads: Arc::clone(&self.empty_reads),
@@ -224,7 +229,7 @@ impl ServerHandler for McpServer {
         let name = request.name.clone();
         // rmcp never answers a request whose handler panics. Nothing of ours is left half done: what a tool
         // changes is changed by the backend.
-        let done = AssertUnwindSafe(progress::report(context, Config::default(), |context| {
+        let done = AssertUnwindSafe(progress::report(context, self.progress, |context| {
             self.mrtr.tool(request, context.clone(), |cx, arguments| self.answer(cx, context, level, arguments))
         }));
         done.catch_unwind().await.unwrap_or_else(|_panic| {

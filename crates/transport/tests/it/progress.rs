@@ -160,6 +160,26 @@ fn at_most_two_a_second_of_a_flood() {
 }
 
 #[test]
+fn every_waiting_call_beats_while_nothing_moves() {
+    for mut client in both() {
+        client.call("run", json!({"playbook": "slow", "wait_s": 0}));
+        client.ask_for_progress("t");
+        for (tool, arguments) in [
+            ("run_status", json!({"run": "run-1", "wait_s": 3.2})),
+            ("run_logs", json!({"run": "run-1", "cursor": 1, "wait_s": 3.2})),
+        ] {
+            let id = client.send_call(tool, arguments);
+            let (before, answer) = client.read_until(id);
+            let beats = numbers(&before, "t");
+            assert!((2..=4).contains(&beats.len()), "{tool}: {beats:?}");
+            // Nothing was done, and nothing else is pretended.
+            assert!(beats.iter().all(|(value, ..)| *value < 0.1), "{beats:?}");
+            assert!(answer["result"].is_object(), "{answer}");
+        }
+    }
+}
+
+#[test]
 fn a_cancelled_call_reports_no_more() {
     let mut client = Client::legacy();
     client.ask_for_progress("t");

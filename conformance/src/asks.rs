@@ -9,8 +9,8 @@ use std::future::Future;
 use rmcp::{
     ErrorData,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
-        GetPromptResult, InputRequiredResult, InputResponses, JsonObject,
+        CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+        InputRequiredResult, InputResponses, JsonObject,
     },
 };
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ use taffrail_progress::{PromptContext, Question, ToolContext};
 use crate::server::{Context, Fixture};
 
 /// Runs a tool's handler whose Nth question has the Nth of `names`.
-pub(crate) async fn tool<F>(
+pub(crate) async fn tool<F, T>(
     fixture: &Fixture,
     mut request: CallToolRequestParams,
     cx: Context,
@@ -27,7 +27,8 @@ pub(crate) async fn tool<F>(
     handler: impl FnOnce(ToolContext, Option<JsonObject>) -> F + Send,
 ) -> Result<CallToolResponse, ErrorData>
 where
-    F: Future<Output = Result<CallToolResult, ErrorData>> + Send,
+    F: Future<Output = Result<T, ErrorData>> + Send,
+    CallToolResponse: From<T>,
 {
     request.input_responses = numbered(request.input_responses, request.request_state.as_deref(), names);
     let mut response = fixture.mrtr.tool(request, cx, handler).await?;

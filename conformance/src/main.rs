@@ -8,6 +8,7 @@
 mod asks;
 mod changes;
 mod completions;
+mod jobs;
 mod logs;
 mod picture;
 mod prompts;
@@ -22,7 +23,7 @@ use axum::{Router, middleware, routing::post_service, serve::ListenerExt as _};
 use taffrail_progress::{Config, rmcp::WithProgress};
 use taffrail_transport::http::{McpEndpoint, McpEndpointConfig, only_local};
 use tokio::{
-    io::{AsyncReadExt as _, stdin},
+    io::{copy, sink, stdin},
     net::TcpListener,
 };
 use tokio_util::sync::CancellationToken;
@@ -38,6 +39,7 @@ async fn main() -> Result<()> {
     let addr = listener.local_addr()?;
     let closing = CancellationToken::new();
     let fixture = Arc::new(Fixture::new(closing.clone())?);
+    let shared = Arc::clone(&fixture);
     let pace = Config::default().min_interval(BETWEEN_REPORTS);
     let make = move || WithProgress::new(Arc::clone(&fixture)).config(pace);
     let config = McpEndpointConfig::default();
@@ -48,12 +50,14 @@ async fn main() -> Result<()> {
     announce(&format!("http://{addr}/mcp"));
     let ended = async move {
         // Whatever comes is not for us; the end is.
-        _ = tokio::io::copy(&mut stdin().take(u64::MAX), &mut tokio::io::sink()).await;
+        _ = copy(&mut stdin(), &mut sink()).await;
         closing.cancel();
         cut.cancel();
     };
     let listener = listener.tap_io(|stream| _ = stream.set_nodelay(true));
-    axum::serve(listener, router).with_graceful_shutdown(ended).await.context("serving")
+    axum::serve(listener, router).with_graceful_shutdown(ended).await.context("serving")?;
+    shared.jobs.close().await;
+    Ok(())
 }
 
 #[expect(clippy::print_stdout, reason = "the URL is this program's output")]

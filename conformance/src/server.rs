@@ -4,23 +4,24 @@ use anyhow::Result;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-        GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-        ServerConfig, SetLevelRequestMethod, SubscribeRequestParams, SubscriptionFilter, Tool,
-        UnsubscribeRequestParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+        GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
 use taffrail_progress::{StateKey, rmcp::Mrtr};
 use tokio_util::sync::CancellationToken;
 
-use crate::{changes::Changes, completions, prompts, resources, tools};
+use crate::{changes::Changes, completions, jobs::Jobs, prompts, resources, tools};
 
 /// What requests share.
 pub(crate) struct Fixture {
     pub(crate) mrtr: Mrtr,
     pub(crate) changes: Changes,
+    pub(crate) jobs: Jobs,
 }
 
 /// The context of a request.
@@ -29,7 +30,7 @@ pub(crate) type Context = RequestContext<RoleServer>;
 impl Fixture {
     /// Subscriptions end in good order when `closing` fires.
     pub(crate) fn new(closing: CancellationToken) -> Result<Self> {
-        Ok(Self { mrtr: Mrtr::new(StateKey::random()?), changes: Changes::new(closing) })
+        Ok(Self { mrtr: Mrtr::new(StateKey::random()?), changes: Changes::new(closing), jobs: Jobs::open()? })
     }
 }
 
@@ -49,6 +50,7 @@ impl ServerHandler for Fixture {
             .enable_resources()
             .enable_resources_subscribe()
             .enable_completions()
+            .enable_tasks()
             .build();
         // Not by the builder's method, which is marked deprecated: revisions up to 2025-11-25 need it.
         capabilities.logging = Some(Default::default());
@@ -131,5 +133,17 @@ impl ServerHandler for Fixture {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         self.changes.listen(&context).await;
         Ok(())
+    }
+
+    async fn get_task(&self, request: GetTaskParams, cx: Context) -> Result<GetTaskResult, ErrorData> {
+        self.jobs.get(&request.task_id, &cx).await
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.jobs.update(&request.task_id, request.input_responses).await
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.jobs.cancel(&request.task_id).await
     }
 }

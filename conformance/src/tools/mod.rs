@@ -4,6 +4,7 @@ mod asking;
 mod capabilities;
 mod content;
 mod handshake;
+mod jobs;
 mod live;
 mod schemas;
 
@@ -26,6 +27,7 @@ pub(crate) fn list(fixture: &Fixture) -> Vec<Tool> {
     all.extend(asking::list());
     all.extend(capabilities::list());
     all.extend(handshake::list());
+    all.extend(jobs::list());
     if fixture.changes.more_tools() {
         all.push(plain("test_extra_tool", "Is there every other time that the list of tools changes"));
     }
@@ -44,6 +46,7 @@ pub(crate) async fn call(
         name if has(&asking::list(), name) => asking::call(fixture, request, cx).await,
         name if has(&capabilities::list(), name) => capabilities::call(fixture, request, cx).await,
         name if has(&handshake::list(), name) => handshake::call(fixture, request, cx).await,
+        name if has(&jobs::list(), name) => jobs::call(fixture, request, cx).await,
         "test_extra_tool" if fixture.changes.more_tools() => Ok(text("Here today.").into()),
         name => Err(unknown(name)),
     }

@@ -196,8 +196,8 @@ impl ServerHandler for Tasks {
     }
 }
 
-/// Sends `tasks/get` for the task `r1` to it, and gives the status and the body.
-async fn get_task(headers: &[(&str, &str)]) -> (u16, Value) {
+/// Sends `tasks/get` for the task `r1` to it.
+async fn get_task(headers: &[(&str, &str)]) -> Answer {
     let endpoint = McpEndpoint::new(|| Tasks, McpEndpointConfig::default());
     let router = Router::new().route("/mcp", post_service(endpoint)).layer(middleware::from_fn(only_local));
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "r1", "_meta": {
@@ -209,36 +209,36 @@ async fn get_task(headers: &[(&str, &str)]) -> (u16, Value) {
         request = request.header(*name, *value);
     }
     let response = router.oneshot(request.body(Body::from(message.to_string())).unwrap()).await.unwrap();
-    let status = response.status().as_u16();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    (status, serde_json::from_slice(&body).unwrap())
+    let (parts, body) = response.into_parts();
+    Answer { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+}
+
+#[track_caller]
+fn reached_the_server(answer: &Answer) {
+    assert_eq!(messages(answer)[0]["error"]["message"], "asked for r1", "{answer:?}");
 }
 
 #[tokio::test]
 async fn a_task_is_found_without_the_header_that_names_it_and_not_under_another_name() {
     let local = ("host", "localhost");
-    let (_, plain) = get_task(&[local]).await;
-    assert_eq!(plain["error"]["message"], "asked for r1", "{plain}");
-    let (_, named) = get_task(&[local, ("mcp-name", "r1")]).await;
-    assert_eq!(named["error"]["message"], "asked for r1", "{named}");
+    reached_the_server(&get_task(&[local]).await);
+    reached_the_server(&get_task(&[local, ("mcp-name", "r1")]).await);
     for name in ["r2", ""] {
-        let (status, other) = get_task(&[local, ("mcp-name", name)]).await;
-        assert_eq!((status, &other["error"]["code"]), (400, &json!(-32020)), "{other}");
+        let other = get_task(&[local, ("mcp-name", name)]).await;
+        assert_eq!((other.status.as_u16(), &other.json()["error"]["code"]), (400, &json!(-32020)), "{other:?}");
     }
 }
 
 #[tokio::test]
 async fn only_local_turns_other_names_and_pages_away() {
     let page = |origin| [("host", "127.0.0.1:9"), ("origin", origin)];
-    let (_, own) = get_task(&page("http://127.0.0.1:9")).await;
-    assert_eq!(own["error"]["message"], "asked for r1", "{own}");
+    reached_the_server(&get_task(&page("http://127.0.0.1:9")).await);
     for (headers, code) in [
         (&[("host", "evil.example")][..], "unknown-host"),
         (&[], "unknown-host"),
         (&page("http://evil.example"), "unknown-origin"),
         (&page("null"), "unknown-origin"),
     ] {
-        let (status, refused) = get_task(headers).await;
-        assert_eq!((status, &refused["code"]), (403, &json!(code)), "{refused}");
+        get_task(headers).await.problem(403, code);
     }
 }

@@ -10,7 +10,9 @@ use axum::{
 
 use crate::http::{
     HttpConfig,
+    code::Code,
     gate::{Ends, Hosts},
+    problem::Problem,
 };
 
 /// Lets requests through that call this machine by a name of its own, and refuses those of other sites' pages: a
@@ -29,6 +31,12 @@ pub async fn only_local(request: Request, next: Next) -> Response {
         .and_then(|host| HOSTS.check_origin(request.headers(), host));
     match admitted {
         Ok(_) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+        Err(problem) => {
+            let detail = match problem.code() {
+                Code::UnknownOrigin => "pages of other servers may not ask here",
+                _ => "only requests to localhost, 127.0.0.1 or [::1] are answered here",
+            };
+            Problem::new(problem.code(), detail).into_response()
+        }
     }
 }

@@ -37,7 +37,8 @@ pub(super) fn routes(app: &App) -> Router<App> {
 fn endpoint(app: &App) -> McpEndpoint<McpServer> {
     let config = app.config();
     let backend = Arc::new(ServiceBackend::new(app.service().clone(), config.shared_fs, ACTOR));
-    let mcp = McpConfig { event_logger: config.event_logger.clone(), shared_fs: config.shared_fs, ..McpConfig::default() };
+    let mcp =
+        McpConfig { event_logger: config.event_logger.clone(), shared_fs: config.shared_fs, ..McpConfig::default() };
     let server = McpServer::new(backend, &mcp);
     let closing = app.closing();
     let config =

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::server::Fixture;
 
-/// The suite wants three reports within a tenth of a second to come one by one; the product sends two a second.
+/// The suite wants three reports within a fraction of a second to come one by one; the product sends two a second.
 const BETWEEN_REPORTS: Duration = Duration::from_millis(20);
 
 #[tokio::main]

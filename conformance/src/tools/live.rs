@@ -20,8 +20,8 @@ const PROGRESS: &str = "test_tool_with_progress";
 const CHANGE_TOOLS: &str = "test_trigger_tool_change";
 const CHANGE_PROMPTS: &str = "test_trigger_prompt_change";
 
-/// What the suite wants between two messages.
-const PAUSE: Duration = Duration::from_millis(50);
+/// Between two messages. The suite wants some 50 ms; twice that, so that a busy machine does not make one of two reports.
+const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) fn list() -> Vec<Tool> {
     vec![

@@ -22,16 +22,16 @@ use super::ground::{Answer, Ground, Serving, head};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const FORMS: (&str, &str) = ("accept", "application/json, text/event-stream");
-const OLD: (&str, &str) = ("mcp-protocol-version", "2025-06-18");
-const NEW: (&str, &str) = ("mcp-protocol-version", "2026-07-28");
+pub(super) const OLD: (&str, &str) = ("mcp-protocol-version", "2025-06-18");
+pub(super) const NEW: (&str, &str) = ("mcp-protocol-version", "2026-07-28");
 
-async fn send(ground: &Ground, more: &[(&str, &str)], message: &Value) -> Answer {
+pub(super) async fn send(ground: &Ground, more: &[(&str, &str)], message: &Value) -> Answer {
     let headers: Vec<_> = [JSON, FORMS].into_iter().chain(more.iter().copied()).collect();
     ground.send(Method::POST, "/mcp", &headers, Body::from(message.to_string())).await
 }
 
 /// The messages of a stream of events, or the one that came alone.
-fn messages(answer: &Answer) -> Vec<Value> {
+pub(super) fn messages(answer: &Answer) -> Vec<Value> {
     let text = std::str::from_utf8(&answer.body).unwrap();
     if answer.header("content-type").starts_with("application/json") {
         return vec![serde_json::from_str(text).unwrap()];

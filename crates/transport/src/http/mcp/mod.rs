@@ -39,7 +39,10 @@ fn endpoint(app: &App) -> McpEndpoint<McpServer> {
     let backend = Arc::new(ServiceBackend::new(app.service().clone(), config.shared_fs, ACTOR));
     let mcp =
         McpConfig { event_logger: config.event_logger.clone(), shared_fs: config.shared_fs, ..McpConfig::default() };
-    let server = McpServer::new(backend, &mcp);
+    let mut server = McpServer::new(backend, &mcp);
+    if let Some(key) = app.keys().state_key() {
+        server = server.sealed_with(key);
+    }
     let closing = app.closing();
     let config =
         McpEndpointConfig { keep_alive: config.keep_alive, body_bytes: config.limits.body_bytes, cut: app.cut() };

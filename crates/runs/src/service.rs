@@ -98,7 +98,11 @@ impl Service {
     /// The snapshot of a fold.
     pub(crate) async fn snapshot_of(&self, fold: &RunFold) -> Result<Snapshot, RunsError> {
         let head = self.inner.relay.extent(&fold.thread).await?.head;
-        let mut snapshot = fold.snapshot(head, clock::now());
+        // Whoever waits for what comes after `head` has seen all up to it: a record that came since the fold was read
+        // belongs into the snapshot.
+        let again = if head > fold.last { Some(self.read(&fold.run).await?) } else { None };
+        let fold = again.as_ref().unwrap_or(fold);
+        let mut snapshot = fold.snapshot(head.max(fold.last), clock::now());
         let spool = self.inner.spools.path(&fold.run);
         if self.inner.spools.is_attached(&fold.run) || spool.exists() {
             snapshot.spool = Some(spool.display().to_string());

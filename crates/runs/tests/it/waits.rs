@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -13,15 +13,27 @@ use taffrail_relay::{
     Append, Appended, Block, Extent, ListRuns, MemoryStore, ReadBlocks, Store, StoreError, ThreadUsage, Trimmed,
 };
 use taffrail_runs::{Cancel, RunsError, Start, Until, Work};
-use tokio::{sync::watch, task::JoinSet, time::Instant};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinSet,
+    time::Instant,
+};
 
 use crate::ground::{Ground, SOON, begin, check};
 
-/// Counts how often it is asked for a run.
+/// Counts how often it is asked for a run, and may hold one answer back.
 #[derive(Clone, Default)]
 struct Counting {
     inner: MemoryStore,
     asked: Arc<AtomicU64>,
+    hold: Arc<Hold>,
+}
+
+#[derive(Default)]
+struct Hold {
+    next: AtomicBool,
+    held: Notify,
+    go: Notify,
 }
 
 impl Store for Counting {
@@ -36,7 +48,15 @@ impl Store for Counting {
     }
     fn run(&self, run: RunId) -> BoxFuture<'static, Result<Option<RunFold>, StoreError>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.inner.run(run)
+        let (answer, hold) = (self.inner.run(run), Arc::clone(&self.hold));
+        Box::pin(async move {
+            let answer = answer.await;
+            if hold.next.swap(false, Ordering::SeqCst) {
+                hold.held.notify_one();
+                hold.go.notified().await;
+            }
+            answer
+        })
     }
     fn runs(&self, query: ListRuns) -> BoxFuture<'static, Result<Vec<RunFold>, StoreError>> {
         self.inner.runs(query)
@@ -112,6 +132,26 @@ async fn a_thousand_waits_share_their_looks() {
         }
     };
     tokio::time::timeout(SOON, nobody).await.expect("who looks ends with those who wait");
+}
+
+/// Else who waits for what comes after `head` would wait for what has happened.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_knows_all_up_to_its_head() {
+    let ground = Ground::memory(&[]);
+    let store = Counting::default();
+    let service = ground.service_on(Arc::new(store.clone()));
+    let started = service.start(Start::new(Work::External { name: "x".into() })).await.unwrap();
+    store.hold.next.store(true, Ordering::SeqCst);
+    let looking = tokio::spawn({
+        let (service, run) = (service.clone(), started.run.clone());
+        async move { service.snapshot(&run).await.unwrap() }
+    });
+    store.hold.held.notified().await;
+    let end = crate::external::finished(RunStatus::Done);
+    let end = service.relay().commit(&started.thread, &started.run, &[end], None).await.unwrap().last;
+    store.hold.go.notify_one();
+    let snapshot = tokio::time::timeout(SOON, looking).await.unwrap().unwrap();
+    assert_eq!((snapshot.head, snapshot.status), (end, RunStatus::Done));
 }
 
 #[tokio::test(flavor = "multi_thread")]

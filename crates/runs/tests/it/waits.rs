@@ -19,7 +19,7 @@ use tokio::{
     time::Instant,
 };
 
-use crate::ground::{Ground, SOON, begin, check};
+use crate::ground::{Ground, SOON, begin};
 
 /// Counts how often it is asked for a run, and may hold one answer back.
 #[derive(Clone, Default)]
@@ -178,7 +178,7 @@ async fn what_happens_to_others_costs_a_hosted_run_nothing() {
     let service = ground.service_on(Arc::new(store.clone()));
     let other = ground.service_on(Arc::new(store.inner.clone()));
     let run = begin(&service, "nap").await;
-    while !check(&other, &run).await.contains(&"state-start".to_owned()) {
+    while other.fold(&run).await.unwrap().state.is_none() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let before = store.asked.load(Ordering::Relaxed);

@@ -70,7 +70,7 @@ pub use context::MrtrContext;
 pub use drive::RequestProgress;
 pub use emitter::{CountingProgress, DoubleProgress, LongProgress, PercentProgress};
 pub use error::ProgressError;
-pub use message::MESSAGE_CHARS;
+pub use message::{MESSAGE_CHARS, one_line};
 #[cfg(feature = "rmcp")]
 pub use mrtr::{KeyError, PromptContext, ResourceContext, SingleUse, SpentStates, StateKey, ToolContext};
 pub use outlet::{Next, Outlet, channel};

@@ -120,7 +120,11 @@ impl fmt::Write for Bounded<'_> {
 
 /// One line of at most [`MESSAGE_CHARS`] characters: white space and control characters become single spaces, escape
 /// sequences of terminals go, and the end is cut, because the meaning comes first.
-pub(crate) fn one_line(text: &str) -> String {
+///
+/// ```
+/// assert_eq!(taffrail_progress::one_line("built\tall \u{1b}[32mparts\u{1b}[0m\n"), "built all parts");
+/// ```
+pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(KEPT_BYTES));
     let (mut chars, mut count, mut space) = (text.chars(), 0, false);
     // Where the text ends if it has to end in an ellipsis.

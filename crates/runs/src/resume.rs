@@ -99,6 +99,19 @@ impl Service {
         Ok(Resumed { run, after: Seq(fold.last.0.saturating_sub(opening)) })
     }
 
+    /// Those of `inputs` that are secrets of a run that rests, which it needs again to go on: they are never stored.
+    ///
+    /// # Errors
+    ///
+    /// As [`Service::resume`], when the run does not rest.
+    pub async fn secrets_among(
+        &self,
+        run: &RunId,
+        inputs: Map<String, Value>,
+    ) -> Result<Map<String, Value>, RunsError> {
+        Ok(self.stored(run, None).await?.secrets_of(inputs).0)
+    }
+
     /// Locks a run that rests.
     ///
     /// A host lets go of it a moment after the record that says so; or it is one that goes on with it just now, in

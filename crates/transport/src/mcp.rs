@@ -10,11 +10,14 @@ mod empty_reads;
 pub mod level;
 mod line;
 mod logs;
+mod question;
 mod runs;
 mod schema;
 mod server;
 mod snapshot;
 mod tables;
+pub mod tasks;
+mod told;
 mod tools;
 mod window;
 

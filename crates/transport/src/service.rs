@@ -8,11 +8,12 @@ use taffrail_engine::playbook::{Diagnostic, Severity};
 use taffrail_mcp_core::{LineHead, RunId, RunStatus, Seq, Snapshot, Start, ThreadId};
 use taffrail_relay::{Block, Delivery, Follower, ListRuns as ListStored, RelayError};
 use taffrail_runs::{
-    Cancel, LogQuery as Window, PlaybookRef as Checked, Resume, RunsError, Service, Start as StartWork, Until, Work,
+    Approve, Cancel, LogQuery as Window, PlaybookRef as Checked, Resume, RunsError, Service, Start as StartWork, Until,
+    Work,
 };
 
 use crate::mcp::backend::{
-    Backend, BackendError, BackendErrorKind, Finding, Followed, ListRuns, LogPage, LogQuery, PlaybookRef,
+    Backend, BackendError, BackendErrorKind, Decide, Finding, Followed, ListRuns, LogPage, LogQuery, PlaybookRef,
     PlaybookReport, Record, Reply, ResumeRun, RunHandle, RunList, StartRun, WaitUntil,
 };
 
@@ -88,6 +89,29 @@ impl Backend for ServiceBackend {
         })
     }
 
+    fn decide(&self, request: Decide) -> Reply<'_, RunHandle> {
+        Box::pin(async move {
+            let Decide { run, approval, hash, seen, decision, content, inputs } = request;
+            let run = run_id(&run)?;
+            let secrets = self.service.secrets_among(&run, inputs).await?;
+            let actor = format!("{} (a person was asked)", self.actor);
+            let decided = Approve {
+                run: run.clone(),
+                approval: Some(approval),
+                decision,
+                hash: Some(hash),
+                seen_seq: Some(Seq(seen)),
+                content: content.map(Value::Object),
+                inputs: secrets.clone(),
+                actor: actor.clone(),
+            };
+            self.service.approve(decided).await?;
+            let goes_on = Resume { run: Some(run.to_string()), checkpoint: None, inputs: secrets, actor, human: true };
+            let resumed = self.service.resume(goes_on).await?;
+            Ok(RunHandle { run: resumed.run.to_string(), after: resumed.after.0 })
+        })
+    }
+
     fn snapshot<'a>(&'a self, run: &'a str) -> Reply<'a, Value> {
         Box::pin(async move {
             let run = run_id(run)?;
@@ -117,6 +141,7 @@ impl Backend for ServiceBackend {
                 max_bytes: query.max_bytes,
                 tail: query.tail.map(|tail| tail as usize),
                 grep: query.grep,
+                types: query.types,
                 state: query.state,
                 stream: query.stream,
                 ..Window::default()

@@ -8,6 +8,7 @@ use std::{fmt, sync::Arc};
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
 use serde_json::{Map, Value};
+use taffrail_mcp_core::Decision;
 
 /// A future that a [`Backend`] answers with.
 pub type Reply<'a, T> = BoxFuture<'a, Result<T, BackendError>>;
@@ -39,6 +40,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Lets a suspended run go on. A used checkpoint is [`BackendErrorKind::Conflict`]; a gate that only a
     /// person may decide is [`BackendErrorKind::Denied`].
     fn resume(&self, request: ResumeRun) -> Reply<'_, RunHandle>;
+
+    /// Stores what a person has decided about what a suspended run waits for, and lets the run go on. A decision that was
+    /// made before, or about something else, is [`BackendErrorKind::Conflict`]; an answer that does not fit its schema
+    /// [`BackendErrorKind::Invalid`], and nothing is stored then.
+    fn decide(&self, request: Decide) -> Reply<'_, RunHandle>;
 
     /// The snapshot document of a run, now.
     fn snapshot<'a>(&'a self, run: &'a str) -> Reply<'a, Value>;
@@ -98,6 +104,25 @@ pub struct ResumeRun {
     pub inputs: Map<String, Value>,
 }
 
+/// What a person has decided.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decide {
+    /// The run.
+    pub run: String,
+    /// The approval that was shown.
+    pub approval: String,
+    /// Its hash: what was shown is what will happen.
+    pub hash: String,
+    /// The thread's head at that time.
+    pub seen: u64,
+    /// What was decided; answering a question approves it.
+    pub decision: Decision,
+    /// The answer to a question.
+    pub content: Option<Map<String, Value>>,
+    /// What the caller gave as inputs: secrets among them are needed again, as they are never stored.
+    pub inputs: Map<String, Value>,
+}
+
 /// The run that a call started or went on with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunHandle {
@@ -135,6 +160,8 @@ pub struct LogQuery {
     /// Regular expression over the `text` of `log` and `message`, the JSON of others. One that does not
     /// compile is [`BackendErrorKind::Invalid`].
     pub grep: Option<String>,
+    /// Only records of these types; empty means all.
+    pub types: Vec<String>,
     /// Only records of this state.
     pub state: Option<String>,
     /// Only `stdout` or `stderr`.

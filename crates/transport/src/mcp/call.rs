@@ -14,6 +14,7 @@ use super::{
     backend::{Backend, BackendError, BackendErrorKind, WaitUntil},
     level::Level,
     snapshot,
+    tasks::Tasks,
 };
 use crate::forward::{Destination, Forwarder};
 
@@ -51,9 +52,20 @@ impl From<BackendError> for Failure {
     }
 }
 
+impl From<ErrorData> for Failure {
+    fn from(error: ErrorData) -> Self {
+        Self(error.message.into_owned())
+    }
+}
+
 /// Whether a request is stateless, of 2026-07-28 or later.
 pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
+}
+
+/// Whether the client says in this request, or said when its session began, that it can ask its person.
+pub(super) fn can_elicit(context: &RequestContext<RoleServer>) -> bool {
+    context.client_capabilities().is_some_and(|capabilities| capabilities.elicitation.is_some())
 }
 
 /// The level from which on a call's events are to be sent, if at all: in the request itself since
@@ -87,6 +99,7 @@ pub(super) fn bad_level(value: &Value) -> ErrorData {
 /// What every tool works with.
 pub(super) struct Call {
     pub(super) backend: Arc<dyn Backend>,
+    pub(super) tasks: Tasks,
     pub(super) context: RequestContext<RoleServer>,
     /// Send events of this level and above while waiting.
     pub(super) level: Option<Level>,

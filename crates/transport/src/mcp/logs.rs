@@ -53,6 +53,7 @@ pub(super) async fn run_logs(
         max_bytes: max_bytes * 2 + limit as usize * 200,
         tail: args.tail.map(|tail| tail.clamp(1, MAX_LIMIT)),
         grep: args.grep,
+        types: Vec::new(),
         state: args.state,
         stream: args.stream.map(Stream::as_str).map(str::to_owned),
     };

@@ -1,15 +1,17 @@
 //! `run`, `resume`, `run_status` and `run_cancel`: what acts on one run and answers with its snapshot.
 
-use rmcp::model::CallToolResult;
+use std::time::Duration;
+
+use rmcp::model::{CallToolResponse, CallToolResult};
 
 use super::{
     args::{CancelArgs, ResumeArgs, RunArgs, StatusArgs, WaitSeconds},
-    backend::{ResumeRun, StartRun, WaitUntil},
+    backend::{ResumeRun, RunHandle, StartRun, WaitUntil},
     call::{Call, Failure},
-    snapshot,
+    snapshot, tasks,
 };
 
-pub(super) async fn run(call: &Call, args: RunArgs) -> Result<CallToolResult, Failure> {
+pub(super) async fn run(call: &Call, args: RunArgs) -> Result<CallToolResponse, Failure> {
     let limit = args.wait_s.unwrap_or(WaitSeconds::DEFAULT).limit()?;
     let handle = call
         .backend
@@ -20,11 +22,10 @@ pub(super) async fn run(call: &Call, args: RunArgs) -> Result<CallToolResult, Fa
             idempotency_key: args.idempotency_key,
         })
         .await?;
-    let snapshot = call.watch(&handle.run, handle.after, WaitUntil::Settled, limit).await?;
-    Ok(snapshot::result(snapshot, call.shared_fs))
+    outcome(call, handle, limit).await
 }
 
-pub(super) async fn resume(call: &Call, args: ResumeArgs) -> Result<CallToolResult, Failure> {
+pub(super) async fn resume(call: &Call, args: ResumeArgs) -> Result<CallToolResponse, Failure> {
     let limit = args.wait_s.unwrap_or(WaitSeconds::DEFAULT).limit()?;
     if args.run.is_none() && args.checkpoint.is_none() {
         return Err(Failure::arguments("give `run` or `checkpoint`"));
@@ -33,8 +34,16 @@ pub(super) async fn resume(call: &Call, args: ResumeArgs) -> Result<CallToolResu
         .backend
         .resume(ResumeRun { run: args.run, checkpoint: args.checkpoint, inputs: args.inputs.unwrap_or_default() })
         .await?;
+    outcome(call, handle, limit).await
+}
+
+/// What a call answers that made a run go: a task where the client speaks tasks, else what became of it within `limit`.
+async fn outcome(call: &Call, handle: RunHandle, limit: Duration) -> Result<CallToolResponse, Failure> {
+    if tasks::declared(&call.context) {
+        return Ok(call.tasks.created(&handle.run).await?.into());
+    }
     let snapshot = call.watch(&handle.run, handle.after, WaitUntil::Settled, limit).await?;
-    Ok(snapshot::result(snapshot, call.shared_fs))
+    Ok(snapshot::result(snapshot, call.shared_fs).into())
 }
 
 pub(super) async fn run_status(call: &Call, args: StatusArgs) -> Result<CallToolResult, Failure> {

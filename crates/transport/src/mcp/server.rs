@@ -9,9 +9,9 @@ use futures_util::FutureExt as _;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ConstString, CustomRequest, CustomResult, ErrorCode,
-        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-        SetLevelRequestMethod, Tool,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, ConstString, CustomRequest, CustomResult, ErrorCode,
+        GetTaskParams, GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+        ServerConfig, SetLevelRequestMethod, Tool, UpdateTaskParams,
     },
     service::RequestContext,
 };
@@ -24,12 +24,24 @@ use super::{
     call::{Call, Failure, bad_level, is_modern, requested_level},
     empty_reads::EmptyReads,
     level::Level,
-    logs, runs, tables, tools,
+    logs, runs, snapshot, tables,
+    tasks::Tasks,
+    tools,
 };
 use crate::{forward::Destination, stdio::StdioTransport};
 
 /// Methods that this server has; a request of one that ends up among the unknown had unreadable parameters.
-const METHODS: [&str; 6] = ["initialize", "server/discover", "ping", "tools/list", "tools/call", "logging/setLevel"];
+const METHODS: [&str; 9] = [
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "logging/setLevel",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
 
 /// What an operator may set about the MCP surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,12 +124,12 @@ impl McpServer {
         call: &Call,
         name: &str,
         arguments: Option<Map<String, Value>>,
-    ) -> Option<Result<CallToolResult, Failure>> {
+    ) -> Option<Result<CallToolResponse, Failure>> {
         /// Reads the arguments, then does the work.
         macro_rules! with {
             ($args:expr, |$read:ident| $work:expr) => {
                 match $args {
-                    Ok($read) => $work.await,
+                    Ok($read) => $work.await.map(CallToolResponse::from),
                     Err(failure) => Err(failure),
                 }
             };
@@ -139,7 +151,7 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_tasks().build();
         // Not by the builder's method, which is marked deprecated: revisions up to 2025-11-25 need it.
         capabilities.logging = Some(Map::new());
         let mut me = Implementation::new("taffrail", env!("CARGO_PKG_VERSION"));
@@ -169,6 +181,7 @@ impl ServerHandler for McpServer {
         let peer = || Destination::Peer(context.peer.clone());
         let call = Call {
             backend: Arc::clone(&self.backend),
+            tasks: self.tasks(),
             level,
             destination: self.destination.clone().unwrap_or_else(peer),
             logger: Arc::clone(&self.logger),
@@ -180,7 +193,7 @@ impl ServerHandler for McpServer {
         // changes is changed by the backend.
         let done = AssertUnwindSafe(self.dispatch(&call, &name, arguments)).catch_unwind();
         match done.await {
-            Ok(Some(Ok(result))) => Ok(result.into()),
+            Ok(Some(Ok(response))) => Ok(response),
             Ok(Some(Err(failure))) => Ok(failure.into_result().into()),
             Ok(None) => Err(self.unknown_tool(&name)),
             Err(_panic) => {
@@ -191,6 +204,30 @@ impl ServerHandler for McpServer {
                 ))
             }
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.tasks().get(&request.task_id, &context).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks().update(&request.task_id, request.input_responses).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.tasks().cancel(&request.task_id).await
     }
 
     #[expect(deprecated, reason = "revisions up to 2025-11-25 have it")]
@@ -230,6 +267,11 @@ impl ServerHandler for McpServer {
 }
 
 impl McpServer {
+    fn tasks(&self) -> Tasks {
+        let shared_fs = self.shared_fs;
+        Tasks::new(Arc::clone(&self.backend), move |document| snapshot::result(document, shared_fs))
+    }
+
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.tools.iter().map(|tool| &*tool.name).collect();
         let text = format!("unknown tool `{name}`; there are {}", names.join(", "));

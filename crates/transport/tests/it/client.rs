@@ -57,18 +57,26 @@ impl Client {
 
     /// A session of `revision`, begun the way that revision begins.
     pub(crate) fn of(revision: &str) -> Self {
+        Self::able(revision, &json!({}))
+    }
+
+    /// The same, of a client with capabilities.
+    pub(crate) fn able(revision: &str, capabilities: &Value) -> Self {
         let mut client = Self::raw();
         if revision >= "2026-07-28" {
             client.meta = Some(json!({
                 "io.modelcontextprotocol/protocolVersion": revision,
                 "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
             }));
             client.request("server/discover", json!({}));
         } else {
             client.request(
                 "initialize",
-                json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}),
+                json!({
+                    "protocolVersion": revision, "capabilities": capabilities,
+                    "clientInfo": {"name": "t", "version": "1"},
+                }),
             );
             client.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         }

@@ -11,8 +11,9 @@ use std::{
 
 use futures_util::{FutureExt as _, StreamExt as _, stream, stream::BoxStream};
 use serde_json::{Map, Value, json};
+use taffrail_mcp_core::Decision;
 use taffrail_transport::mcp::backend::{
-    Backend, BackendError, BackendErrorKind, Finding, Followed, ListRuns, LogPage, LogQuery, PlaybookRef,
+    Backend, BackendError, BackendErrorKind, Decide, Finding, Followed, ListRuns, LogPage, LogQuery, PlaybookRef,
     PlaybookReport, Record, Reply, ResumeRun, RunHandle, RunList, StartRun, WaitUntil,
 };
 use tokio::sync::watch;
@@ -251,6 +252,33 @@ impl Backend for Fake {
         .boxed()
     }
 
+    fn decide(&self, request: Decide) -> Reply<'_, RunHandle> {
+        async move {
+            let Decide { run, approval, hash, decision, content, .. } = request;
+            self.check(&run)?;
+            let pending = self.change(&run, |it| it.extra.get("approval").cloned());
+            let Some(pending) = pending.filter(|it| it["approval"] == approval.as_str() && it["hash"] == hash.as_str())
+            else {
+                return Err(BackendError::new(
+                    BackendErrorKind::Conflict,
+                    format!("{run} does not wait for {approval}"),
+                ));
+            };
+            if pending["schema"].is_object() && content.as_ref().is_none_or(|it| it["region"] != "eu") {
+                return Err(BackendError::new(BackendErrorKind::Invalid, "region must be eu"));
+            }
+            let after = self.change(&run, |it| {
+                it.status = "running";
+                it.extra.clear();
+                it.push(&run, "approval-resolved", &format!(r#""decision":{}"#, json!(decision)));
+                it.head()
+            });
+            self.finish(&run, if decision == Decision::Approve { "done" } else { "halt" });
+            Ok(RunHandle { run, after })
+        }
+        .boxed()
+    }
+
     fn snapshot<'a>(&'a self, run: &'a str) -> Reply<'a, Value> {
         async move {
             self.check(run)?;
@@ -297,7 +325,9 @@ impl Backend for Fake {
             };
             let matches = |record: &Record| {
                 let has = |what: &Option<String>| what.as_ref().is_none_or(|what| record.json.contains(what));
+                let kind = |kind: &String| record.json.contains(&format!(r#""type":"{kind}""#));
                 has(&query.grep)
+                    && (query.types.is_empty() || query.types.iter().any(kind))
                     && has(&query.state.as_ref().map(|state| format!(r#""state":"{state}""#)))
                     && has(&query.stream.as_ref().map(|stream| format!(r#""stream":"{stream}""#)))
             };

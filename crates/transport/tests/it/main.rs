@@ -16,5 +16,6 @@ mod sessions;
 mod shutdown;
 mod sse;
 mod stalled;
+mod tasks;
 mod tools;
 mod web;

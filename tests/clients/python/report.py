@@ -37,14 +37,17 @@ class Report:
         start = time.monotonic()
         try:
             ok, detail = True, await work(*args)
-        except Cannot as why:
-            ok, detail = None, str(why)
         except Exception as error:
-            while isinstance(error, BaseExceptionGroup):
-                error = error.exceptions[0]
-            ok, detail = False, f"{type(error).__name__}: {error}"
-            self.failed = True
-            traceback.print_exc()
+            # What happens within a client's task group comes wrapped.
+            cause = error
+            while isinstance(cause, BaseExceptionGroup):
+                cause = cause.exceptions[0]
+            if isinstance(cause, Cannot):
+                ok, detail = None, str(cause)
+            else:
+                ok, detail = False, f"{type(cause).__name__}: {cause}"
+                self.failed = True
+                traceback.print_exc()
         seconds = round(time.monotonic() - start, 1)
         print(json.dumps({"step": name, "ok": ok, "detail": detail, "seconds": seconds}), flush=True)
 

@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod demo;
 mod deny;
 mod docs;
@@ -28,6 +29,8 @@ cargo xtask <task>
   wire [--check]    regenerates docs/wire.md, docs/openapi.json and docs/schema; fails when that changed something
   examples          builds and runs every package in examples/
   docs              builds the documentation, warnings are errors
+  clients [CLIENT…]
+                    official MCP clients against the server, over stdio and HTTP; installs them below target/
   deny              licences, advisories and doubles, where cargo-deny is installed
   bench [--quick] [CRATE…]
                     the benches of crates and of the whole system: JSON lines, then tables
@@ -71,6 +74,7 @@ fn run(task: &str, args: &[String]) -> Result<Outcome> {
         ("examples", []) => examples::run(),
         ("docs", []) => docs::run(),
         ("deny", []) => deny::run(),
+        ("clients", names) => clients::run(names),
         ("bench", args) => bench::run(args),
         ("demo", []) => demo::run(),
         _ => anyhow::bail!("not a task, or not its arguments\n\n{USAGE}"),

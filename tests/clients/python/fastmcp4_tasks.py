@@ -56,6 +56,21 @@ async def approve():
         return f"asked {asked[0].splitlines()[0]!r}"
 
 
+async def decline():
+    """A question that is declined decides nothing: the run stays as it is, and so does the task."""
+    async with client() as taffrail:
+        task = await call_tool_task(taffrail, "run", {"playbook": "gate"})
+        # Without a handler the client does not say that it can ask, and the task only works on.
+        state = await task.status()
+        while "Ship it?" not in (state.status_message or ""):
+            expect("task", state.status, "working")
+            await asyncio.sleep(0.1)
+            state = await task.status()
+        await task.cancel()
+        expect("task", (await task.wait(timeout=10)).status, "cancelled")
+        return "working, and says what it waits for"
+
+
 async def cancel():
     async with client() as taffrail:
         task = await call_tool_task(taffrail, "run", {"playbook": "sleeper"})
@@ -82,6 +97,7 @@ async def main():
     report = Report()
     await report.step("connect", connect)
     await report.step("approve", approve)
+    await report.step("decline", decline)
     await report.step("cancel", cancel)
     await report.step("reconnect", reconnect)
     await report.step("tasks", tasks)

@@ -17,4 +17,7 @@ use crate::ProgressSource;
 pub trait MrtrContext: Elicitor + ProgressSource {
     /// The name of the tool or prompt, or the URI of the resource.
     fn handler_name(&self) -> &str;
+
+    /// Whether a question reaches the client. Where it does not, the reply is at once that nobody was asked.
+    fn can_elicit(&self) -> bool;
 }

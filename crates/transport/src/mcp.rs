@@ -11,6 +11,7 @@ pub mod level;
 mod line;
 mod logs;
 mod question;
+mod reporter;
 mod runs;
 mod schema;
 mod server;
@@ -19,6 +20,7 @@ mod tables;
 pub mod tasks;
 mod told;
 mod tools;
+mod watch;
 mod window;
 
 pub use self::{

@@ -1,4 +1,4 @@
-//! What a sealed state holds: the questions so far, by their digests, and the answers.
+//! What a sealed state holds: the questions so far, by their digests, the answers, and what was done once.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,23 @@ impl Round {
     }
 }
 
+/// What earlier calls of a handler have asked and done.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Past {
+    /// By the order of the calls of `elicit`.
+    pub(crate) rounds: Vec<Round>,
+    /// What came of each call of `once`, by their order; nothing for one that was not finished.
+    pub(crate) done: Vec<Option<Value>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenPast {
+    r: Vec<Written>,
+    /// Each with one value or none: `null` is a value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    d: Vec<Vec<Value>>,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Written {
     q: String,
@@ -47,9 +64,9 @@ enum Action {
     Cancel,
 }
 
-/// The bytes of `rounds`.
-pub(crate) fn write_rounds(rounds: &[Round]) -> Result<Vec<u8>, serde_json::Error> {
-    let written = rounds.iter().map(|Round { question, reply }| Written {
+/// The bytes of `past`.
+pub(crate) fn write_past(past: &Past) -> Result<Vec<u8>, serde_json::Error> {
+    let r = past.rounds.iter().map(|Round { question, reply }| Written {
         q: BASE64.encode(question),
         a: reply.as_ref().map(|reply| match reply {
             Reply::Accepted(content) => Answer { action: Action::Accept, content: Some(content.clone()) },
@@ -57,17 +74,21 @@ pub(crate) fn write_rounds(rounds: &[Round]) -> Result<Vec<u8>, serde_json::Erro
             Reply::Dismissed => Answer { action: Action::Cancel, content: None },
         }),
     });
-    serde_json::to_vec(&written.collect::<Vec<_>>())
+    let d = past.done.iter().map(|value| value.iter().cloned().collect());
+    serde_json::to_vec(&WrittenPast { r: r.collect(), d: d.collect() })
 }
 
-/// What [`write_rounds`] has written; `None` for anything else.
-pub(crate) fn read_rounds(bytes: &[u8]) -> Option<Vec<Round>> {
-    let written: Vec<Written> = serde_json::from_slice(bytes).ok()?;
+/// What [`write_past`] has written; `None` for anything else.
+pub(crate) fn read_past(bytes: &[u8]) -> Option<Past> {
+    let WrittenPast { r, d } = serde_json::from_slice(bytes).ok()?;
     let round = |Written { q, a }| {
         let question = BASE64.decode(q).ok()?.try_into().ok()?;
         Some(Round { question, reply: a.map(reply) })
     };
-    written.into_iter().map(round).collect()
+    Some(Past {
+        rounds: r.into_iter().map(round).collect::<Option<_>>()?,
+        done: d.into_iter().map(|value| value.into_iter().next()).collect(),
+    })
 }
 
 /// The answer of a client.
@@ -93,20 +114,20 @@ mod tests {
     fn what_was_written_is_read() {
         let content = Map::from_iter([("ok".to_owned(), json!(true))]);
         let replies = [Some(Reply::Accepted(content)), Some(Reply::Declined), Some(Reply::Dismissed), None];
-        let rounds: Vec<_> = replies.into_iter().map(|reply| Round { question: [9; 32], reply }).collect();
-        let bytes = write_rounds(&rounds).unwrap();
-        assert_eq!(read_rounds(&bytes), Some(rounds));
+        let rounds = replies.into_iter().map(|reply| Round { question: [9; 32], reply }).collect();
+        let past = Past { rounds, done: vec![Some(Value::Null), None, Some(json!({"run": "r"}))] };
+        let bytes = write_past(&past).unwrap();
+        assert_eq!(read_past(&bytes), Some(past));
         let text = String::from_utf8(bytes).unwrap();
-        assert!(
-            text.ends_with(r#""a":{"action":"cancel"}},{"q":"CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk"}]"#),
-            "{text}"
-        );
+        let end = r#"{"q":"CQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQk"}],"d":[[null],[],[{"run":"r"}]]}"#;
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]
     fn anything_else_is_refused() {
-        for bytes in ["", "{}", "[{}]", r#"[{"q":"AA"}]"#, r#"[{"q":"?"}]"#] {
-            assert_eq!(read_rounds(bytes.as_bytes()), None, "{bytes}");
+        for bytes in ["", "{}", r#"{"r":[{}]}"#, r#"{"r":[{"q":"AA"}]}"#, r#"{"r":[{"q":"?"}]}"#, r#"{"r":[],"d":[1]}"#]
+        {
+            assert_eq!(read_past(bytes.as_bytes()), None, "{bytes}");
         }
         for answer in [json!(null), json!({}), json!({"action": "maybe"}), json!({"action": "accept", "content": 1})] {
             assert!(read_answer(&answer).is_err(), "{answer}");

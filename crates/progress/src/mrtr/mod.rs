@@ -8,12 +8,13 @@ mod single_use;
 
 use std::{fmt, sync::Arc};
 
+use serde::{Serialize, de::DeserializeOwned};
 use taffrail_mcp_core::{BoxFuture, Elicitor, Question, Reply};
 
 use crate::{MrtrContext, ProgressSource, Source};
 
-pub(crate) use format::{Round, read_answer, read_rounds, write_rounds};
-pub(crate) use replay::{Call, Outcome, Stop, run};
+pub(crate) use format::{Past, read_answer, read_past, write_past};
+pub(crate) use replay::{Call, Outcome, Stop, Way, run};
 pub(crate) use seal::{Binding, digest};
 pub use seal::{KeyError, StateKey};
 pub use single_use::{SingleUse, SpentStates};
@@ -29,6 +30,25 @@ macro_rules! contexts {
         impl $name {
             pub(crate) const fn new(call: Arc<Call>, source: Source) -> Self {
                 Self { call, source }
+            }
+
+            /// Does `work` the first time that the handler comes here, and gives what came of it again in every replay: for
+            /// what must not happen twice, such as starting something, before a question is asked.
+            ///
+            /// The Nth call gets what the Nth call got, so their order is the same each time. The value travels in the
+            /// client's hands with the answers, signed and not encrypted. An error is not remembered. The work is lost when
+            /// a question is asked while it is under way. A client that makes the first request again starts anew: against
+            /// that, take a key of the client's.
+            ///
+            /// # Errors
+            ///
+            /// Those of `work`. Where the value that is remembered is not one of this type, the request ends with an error.
+            pub fn once<T, E, W>(&self, work: W) -> impl Future<Output = Result<T, E>> + Send + use<T, E, W>
+            where
+                T: Serialize + DeserializeOwned + Send,
+                W: Future<Output = Result<T, E>> + Send,
+            {
+                Arc::clone(&self.call).once(work)
             }
         }
 
@@ -53,6 +73,10 @@ macro_rules! contexts {
         impl MrtrContext for $name {
             fn handler_name(&self) -> &str {
                 self.call.name()
+            }
+
+            fn can_elicit(&self) -> bool {
+                self.call.can_ask()
             }
         }
     )*};

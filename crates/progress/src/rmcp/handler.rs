@@ -3,7 +3,7 @@
 //! Method by method, because rmcp's HTTP transport takes handlers only, and a handler has no single door. A method that a
 //! later rmcp 3 adds has to be added here too; until then it answers as rmcp does for servers that lack it.
 
-use std::{borrow::Cow, future::Future};
+use std::borrow::Cow;
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -20,53 +20,15 @@ use rmcp::{
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 
-use super::{WithProgress, start};
-use crate::{ProgressSource as _, Source};
+use super::{WithProgress, report};
 
 type Context = RequestContext<RoleServer>;
-
-impl<S: ServerHandler> WithProgress<S> {
-    /// Handles one request: the last progress goes out when its handler has returned, and before its response.
-    async fn report<'a, T, F>(
-        &'a self,
-        mut context: Context,
-        handle: impl FnOnce(&'a S, Context) -> F + Send,
-    ) -> Result<T, ErrorData>
-    where
-        F: Future<Output = Result<T, ErrorData>> + Send,
-        T: Send,
-    {
-        if context.extensions.get::<Source>().is_some() {
-            // Wrapped twice: the outer one does it all.
-            return handle(&self.server, context).await;
-        }
-        let progress = start(&context, self.config);
-        context.extensions.insert(progress.progress_source());
-        let cancelled = context.ct.clone();
-        let mut handling = Box::pin(handle(&self.server, context));
-        let result = tokio::select! {
-            // First: a handler that is woken by the cancel, too, must not get a report through.
-            biased;
-            () = cancelled.cancelled() => {
-                progress.stop();
-                handling.await
-            }
-            result = &mut handling => result,
-        };
-        if cancelled.is_cancelled() {
-            progress.stop();
-        } else {
-            progress.finish().await;
-        }
-        result
-    }
-}
 
 /// Requests with progress around them.
 macro_rules! requests {
     ($($name:ident($request:ty) -> $result:ty;)*) => {$(
         async fn $name(&self, request: $request, context: Context) -> Result<$result, ErrorData> {
-            self.report(context, |server, context| server.$name(request, context)).await
+            report(context, self.config, |context| self.server.$name(request, context)).await
         }
     )*};
 }

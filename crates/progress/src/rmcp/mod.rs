@@ -27,13 +27,17 @@
 //! # }
 //! ```
 
+mod direct;
 mod handler;
 mod mrtr;
 
-use std::sync::{Arc, Once};
+use std::{
+    future::Future,
+    sync::{Arc, Once},
+};
 
 use rmcp::{
-    Peer, RoleServer,
+    ErrorData, Peer, RoleServer,
     model::{NumberOrString, ProgressNotificationParam},
     service::RequestContext,
 };
@@ -86,7 +90,50 @@ impl ProgressSource for RequestContext<RoleServer> {
     }
 }
 
-/// Starts the progress of a request, for servers that route requests themselves and do not use [`WithProgress`].
+/// Handles one request with progress around it, for servers that do not use [`WithProgress`].
+///
+/// The context that `handle` gets makes emitters. When its future has resolved, the last progress goes out, and only then
+/// this returns; nothing is sent after that, and nothing once the request is cancelled.
+///
+/// # Errors
+///
+/// Those of `handle`.
+pub async fn report<T, F>(
+    mut context: RequestContext<RoleServer>,
+    config: Config,
+    handle: impl FnOnce(RequestContext<RoleServer>) -> F + Send,
+) -> Result<T, ErrorData>
+where
+    F: Future<Output = Result<T, ErrorData>> + Send,
+    T: Send,
+{
+    if context.extensions.get::<Source>().is_some() {
+        // Wrapped twice: the outer one does it all.
+        return handle(context).await;
+    }
+    let progress = start(&context, config);
+    context.extensions.insert(progress.progress_source());
+    let cancelled = context.ct.clone();
+    let mut handling = Box::pin(handle(context));
+    let result = tokio::select! {
+        // First: a handler that is woken by the cancel, too, must not get a report through.
+        biased;
+        () = cancelled.cancelled() => {
+            progress.stop();
+            handling.await
+        }
+        result = &mut handling => result,
+    };
+    if cancelled.is_cancelled() {
+        progress.stop();
+    } else {
+        progress.finish().await;
+    }
+    result
+}
+
+/// Starts the progress of a request, for servers that route requests themselves and can use neither [`WithProgress`] nor
+/// [`report`].
 ///
 /// They have to await [`RequestProgress::finish`] before they return the response, and to call
 /// [`RequestProgress::stop`] when the request is cancelled.

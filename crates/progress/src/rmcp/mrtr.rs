@@ -11,18 +11,19 @@ use std::{
 use rmcp::{
     ErrorData, RoleServer,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams, GetPromptResponse,
-        GetPromptResult, InputRequest, InputRequiredResult, InputResponses, JsonObject, ReadResourceRequestParams,
-        ReadResourceResponse, ReadResourceResult,
+        CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
+        InputRequest, InputRequiredResult, InputResponses, JsonObject, ReadResourceRequestParams, ReadResourceResponse,
+        ReadResourceResult,
     },
     service::RequestContext,
 };
 use serde_json::{Value, json};
 use taffrail_mcp_core::Question;
 
+use super::direct;
 use crate::{
     ProgressSource as _, PromptContext, ResourceContext, SingleUse, StateKey, ToolContext,
-    mrtr::{Binding, Call, Outcome, Round, Stop, digest, read_answer, read_rounds, run, write_rounds},
+    mrtr::{Binding, Call, Outcome, Past, Stop, Way, digest, read_answer, read_past, run, write_past},
 };
 
 /// A person thinks, fetches a coffee, and answers.
@@ -39,8 +40,8 @@ type Principal = dyn Fn(&RequestContext<RoleServer>) -> String + Send + Sync;
 /// is good for one caller, method, handler and digest of the arguments, for a time, and, where asked for, once. So any
 /// server with the same key can go on, and none keeps anything.
 ///
-/// Clients can be asked from revision 2026-07-28 on, if the request declares elicitation; for all others a question is
-/// dismissed.
+/// Clients can be asked from revision 2026-07-28 on, if the request declares elicitation; those of older revisions only
+/// in sessions ([`Mrtr::sessions`]). For all others a question is dismissed.
 ///
 /// ```
 /// use rmcp::{ErrorData, RoleServer, ServerHandler, model::*, service::RequestContext};
@@ -78,6 +79,7 @@ pub struct Mrtr {
     ttl: Duration,
     single_use: Option<Arc<dyn SingleUse>>,
     principal: Arc<Principal>,
+    sessions: bool,
 }
 
 impl fmt::Debug for Mrtr {
@@ -100,7 +102,7 @@ impl Mrtr {
     ///
     /// That is for stdio, where there is one caller. Where there are several, set [`Mrtr::principal`].
     pub fn new(key: StateKey) -> Self {
-        Self { key, ttl: DEFAULT_TTL, single_use: None, principal: Arc::new(|_| String::new()) }
+        Self { key, ttl: DEFAULT_TTL, single_use: None, principal: Arc::new(|_| String::new()), sessions: false }
     }
 
     /// How long a person has to answer.
@@ -127,7 +129,19 @@ impl Mrtr {
         self
     }
 
-    /// Runs the handler of a `tools/call` with its context and arguments.
+    /// Asks clients of revisions up to 2025-11-25 too, by a request of the server's own (`elicitation/create`), if they
+    /// declared elicitation when their session began.
+    ///
+    /// Only where the transport carries such requests, as stdio does. Over Streamable HTTP without sessions they get lost,
+    /// and the handler would wait until the time for an answer is over.
+    #[must_use]
+    pub fn sessions(mut self) -> Self {
+        self.sessions = true;
+        self
+    }
+
+    /// Runs the handler of a `tools/call` with its context and arguments. It gives a `CallToolResult`, or a
+    /// `CallToolResponse` where that may also be a task.
     ///
     /// The future resolves when the handler has returned or has a question; in the second case the handler is dropped.
     /// Dropping the future drops the handler.
@@ -136,14 +150,15 @@ impl Mrtr {
     ///
     /// The handler's; -32602 for a state that is not this request's, has expired or was used, for an answer that does not
     /// fit, and when the handler asks something else than what was answered.
-    pub async fn tool<F>(
+    pub async fn tool<F, T>(
         &self,
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
         handler: impl FnOnce(ToolContext, Option<JsonObject>) -> F + Send,
     ) -> Result<CallToolResponse, ErrorData>
     where
-        F: Future<Output = Result<CallToolResult, ErrorData>> + Send,
+        F: Future<Output = Result<T, ErrorData>> + Send,
+        CallToolResponse: From<T>,
     {
         let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
         let name = name.into_owned();
@@ -204,13 +219,13 @@ impl Mrtr {
         let principal = (self.principal)(cx);
         let arguments_digest = digest(&arguments.clone().map_or(Value::Null, Value::Object));
         let binding = Binding { principal: &principal, method, name: &name, arguments: arguments_digest };
-        let rounds = self.open(&binding, request_state.as_deref(), input_responses)?;
-        let call = Call::new(name.clone(), can_be_asked(cx), rounds);
+        let past = self.open(&binding, request_state.as_deref(), input_responses)?;
+        let call = Call::new(name.clone(), self.way(cx), past);
         let handler = handler(Arc::clone(&call), arguments);
         match run(&call, handler).await {
             Outcome::Done(result) => result.map(R::from),
-            Outcome::Stopped(Stop::Asks(questions), rounds) => {
-                let payload = write_rounds(&rounds).map_err(internal)?;
+            Outcome::Stopped(Stop::Asks(questions), past) => {
+                let payload = write_past(&past).map_err(internal)?;
                 let expires_ms = now_ms().saturating_add(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX));
                 let state = self.key.seal(&payload, &binding, expires_ms).map_err(internal)?;
                 let requests = questions.into_iter().map(|(number, question)| Ok((key(number), input(question)?)));
@@ -224,6 +239,21 @@ impl Mrtr {
             Outcome::Stopped(Stop::Unfit(number, what), _) => {
                 Err(invalid(format!("the answer to question {} of `{name}` does not fit: {what}", number + 1)))
             }
+            Outcome::Stopped(Stop::OtherAct(_), _) => {
+                Err(invalid(format!("`{name}` does not go on where it asked; call again without requestState")))
+            }
+        }
+    }
+
+    /// Since 2026-07-28 there is a result that asks; before that there were requests of the server's own.
+    fn way(&self, cx: &RequestContext<RoleServer>) -> Way {
+        if cx.client_capabilities().is_none_or(|capabilities| capabilities.elicitation.is_none()) {
+            return Way::None;
+        }
+        match cx.protocol_version() {
+            Some(version) if !version.has_initialize() => Way::Replay,
+            Some(_) if self.sessions => Way::Direct(Arc::new(direct::Person::new(cx.peer.clone(), self.ttl))),
+            _ => Way::None,
         }
     }
 
@@ -233,10 +263,10 @@ impl Mrtr {
         binding: &Binding<'_>,
         state: Option<&str>,
         responses: Option<InputResponses>,
-    ) -> Result<Vec<Round>, ErrorData> {
+    ) -> Result<Past, ErrorData> {
         let Some(state) = state else {
             return match responses {
-                None => Ok(Vec::new()),
+                None => Ok(Past::default()),
                 Some(_) => Err(invalid("inputResponses without requestState; send both, or neither to begin anew")),
             };
         };
@@ -244,14 +274,14 @@ impl Mrtr {
         let opened = Some(state)
             .filter(|state| state.len() <= STATE_BYTES)
             .and_then(|state| self.key.open(state, binding, now))
-            .and_then(|sealed| Some((read_rounds(&sealed.payload)?, sealed)));
+            .and_then(|sealed| Some((read_past(&sealed.payload)?, sealed)));
         // One message for whatever is wrong, so that nobody learns how to forge one.
         let refused = || {
             invalid("requestState is not good for this request, or not any more; call again without it to begin anew")
         };
-        let (mut rounds, sealed) = opened.ok_or_else(refused)?;
+        let (mut past, sealed) = opened.ok_or_else(refused)?;
         let mut responses = responses.unwrap_or_default();
-        for (number, round) in rounds.iter_mut().enumerate().filter(|(_, round)| round.reply.is_none()) {
+        for (number, round) in past.rounds.iter_mut().enumerate().filter(|(_, round)| round.reply.is_none()) {
             if let Some(response) = responses.remove(&key(number)) {
                 let reply = read_answer(&response);
                 round.reply = Some(reply.map_err(|error| invalid(format!("inputResponses.{}: {error}", key(number))))?);
@@ -263,7 +293,7 @@ impl Mrtr {
         {
             return Err(refused());
         }
-        Ok(rounds)
+        Ok(past)
     }
 }
 
@@ -273,17 +303,16 @@ fn key(number: usize) -> String {
 }
 
 fn input(question: Question) -> Result<InputRequest, ErrorData> {
-    let Question { message, schema } = question;
-    let params = json!({"mode": "form", "message": message, "requestedSchema": schema});
+    let params = form(&question);
     serde_json::from_value(json!({"method": "elicitation/create", "params": params})).map_err(|error| {
         ErrorData::internal_error(format!("the schema of a question is not one of MCP: {error}"), None)
     })
 }
 
-/// Only since 2026-07-28 is there a result that asks.
-fn can_be_asked(cx: &RequestContext<RoleServer>) -> bool {
-    let modern = cx.protocol_version().is_some_and(|version| !version.has_initialize());
-    modern && cx.client_capabilities().is_some_and(|capabilities| capabilities.elicitation.is_some())
+/// The parameters of `elicitation/create`.
+pub(super) fn form(question: &Question) -> Value {
+    let Question { message, schema } = question;
+    json!({"mode": "form", "message": message, "requestedSchema": schema})
 }
 
 fn invalid(what: impl Into<std::borrow::Cow<'static, str>>) -> ErrorData {

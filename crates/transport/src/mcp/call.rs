@@ -8,6 +8,7 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::Value;
+use taffrail_progress::{ProgressSource as _, ToolContext};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -15,6 +16,7 @@ use super::{
     level::Level,
     snapshot,
     tasks::Tasks,
+    watch::Watched,
 };
 use crate::forward::{Destination, Forwarder};
 
@@ -101,6 +103,8 @@ pub(super) struct Call {
     pub(super) backend: Arc<dyn Backend>,
     pub(super) tasks: Tasks,
     pub(super) context: RequestContext<RoleServer>,
+    /// Asks, and reports progress.
+    pub(super) cx: ToolContext,
     /// Send events of this level and above while waiting.
     pub(super) level: Option<Level>,
     pub(super) destination: Destination,
@@ -139,28 +143,41 @@ impl Call {
         }
     }
 
-    /// Waits like [`Call::wait`] and returns the run's snapshot. Meanwhile the run's records after
-    /// `seen` are sent to a caller who asked for them, and those the snapshot knows of before it returns.
+    /// Waits like [`Call::wait`], and keeps a caller's idle clock from firing where it asked for progress. For waits that
+    /// have nothing to report.
+    pub(super) async fn wait_alive(&self, run: &str, until: WaitUntil, limit: Duration) -> Result<(), Failure> {
+        let _beats = self.cx.long_progress(None);
+        self.wait(run, until, limit).await
+    }
+
+    /// Waits like [`Call::wait`] and returns the run's snapshot. Meanwhile its records are sent to a caller who asked for
+    /// them, and those the snapshot knows of before it returns; and its progress.
     pub(super) async fn watch(
         &self,
-        run: &str,
-        seen: u64,
+        watched: &mut Watched,
         until: WaitUntil,
         limit: Duration,
     ) -> Result<Value, Failure> {
+        let run = watched.run.clone();
         let forwarder = self.level.filter(|_| !limit.is_zero()).map(|level| {
             Forwarder::start(
-                self.backend.follow(run, seen),
+                self.backend.follow(&run, watched.seen),
                 self.destination.clone(),
                 level,
                 Arc::clone(&self.logger),
                 &self.context.ct,
             )
         });
-        self.wait(run, until, limit).await?;
-        let snapshot = self.backend.snapshot(run).await?;
+        tokio::select! {
+            waited = self.wait(&run, until, limit) => waited?,
+            () = watched.reports(&*self.backend, None) => {}
+        }
+        let snapshot = self.backend.snapshot(&run).await?;
+        watched.ends(&*self.backend, &snapshot).await;
+        let head = snapshot::head(&snapshot);
         if let Some(forwarder) = forwarder {
-            forwarder.finish(snapshot::head(&snapshot)).await;
+            forwarder.finish(head).await;
+            watched.seen = head;
         }
         Ok(snapshot)
     }

@@ -100,7 +100,7 @@ async fn read(
         if left.is_zero() || call.is_abandoned() {
             break;
         }
-        call.wait(&query.run, WaitUntil::RecordAfter(page.next), left).await?;
+        call.wait_alive(&query.run, WaitUntil::RecordAfter(page.next), left).await?;
         query.after = page.next;
         let (matched, scanned) = (page.matched, page.scanned);
         page = call.backend.logs(query.clone()).await?;

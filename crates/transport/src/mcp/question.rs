@@ -26,6 +26,13 @@ pub(super) struct Pending {
     pub(super) question: Question,
 }
 
+/// Of a snapshot, what [`Pending::of`] looks at.
+pub(super) fn asked_in(snapshot: &Value) -> Value {
+    let keys = ["run", "playbook", "status", "head", "approval"];
+    let fields = keys.into_iter().filter_map(|key| Some((key.to_owned(), snapshot.get(key)?.clone())));
+    Value::Object(fields.collect())
+}
+
 impl Pending {
     /// What the run of `snapshot` waits for. `None` when it waits for nothing, the decision was made, or the form of the
     /// answer is none that clients show: those are flat objects of texts, numbers, yes or no, and choices.
@@ -52,6 +59,11 @@ impl Pending {
             question,
         };
         pending.request().is_some().then_some(pending)
+    }
+
+    /// Whether the inputs of a resume hold a decision, or an answer.
+    pub(super) fn is_given_in(&self, inputs: &Map<String, Value>) -> bool {
+        if self.answer { !inputs.is_empty() } else { inputs.contains_key(DECISION) }
     }
 
     /// The question as a request of MCP.
@@ -118,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_gate_is_a_choice_of_two_words() {
-        let pending = Pending::of(&suspended(gate())).unwrap();
+        let pending = Pending::of(&asked_in(&suspended(gate()))).unwrap();
         assert_eq!(pending.question.message, "Deploy?\n\n(p waits at s, run r)");
         let decide = |content: Value| pending.decide(content.as_object().cloned().unwrap(), Map::new());
         let decided = decide(json!({ "decision": "reject" })).unwrap();

@@ -16,7 +16,12 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::{Map, Value};
+use taffrail_progress::{
+    Config, MrtrContext as _, StateKey, ToolContext,
+    rmcp::{self as progress, Mrtr},
+};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
     args,
@@ -50,11 +55,13 @@ pub struct McpConfig {
     pub event_logger: String,
     /// Callers share this file system, so that paths are told and taken. Default false; set it on stdio.
     pub shared_fs: bool,
+    /// How often and how patiently callers are told of progress. Default: two a second, a beat every 15 s.
+    pub progress: Config,
 }
 
 impl Default for McpConfig {
     fn default() -> Self {
-        Self { event_logger: "taffrail.event".to_owned(), shared_fs: false }
+        Self { event_logger: "taffrail.event".to_owned(), shared_fs: false, progress: Config::default() }
     }
 }
 
@@ -65,6 +72,7 @@ impl Default for McpConfig {
 pub struct McpServer {
     backend: Arc<dyn Backend>,
     shared_fs: bool,
+    progress: Config,
     logger: Arc<str>,
     tools: Arc<[Tool]>,
     empty_reads: Arc<Mutex<EmptyReads>>,
@@ -73,29 +81,41 @@ pub struct McpServer {
     /// Where events go, when not through rmcp.
     destination: Option<Destination>,
     hung_up: CancellationToken,
+    mrtr: Mrtr,
 }
 
 impl McpServer {
     /// A server that answers from `backend`.
     pub fn new(backend: Arc<dyn Backend>, config: &McpConfig) -> Self {
-        let McpConfig { event_logger, shared_fs } = config;
+        let McpConfig { event_logger, shared_fs, progress } = config;
         Self {
             backend,
             shared_fs: *shared_fs,
+            progress: *progress,
             logger: event_logger.as_str().into(),
             tools: tools::all().into(),
             empty_reads: Arc::default(),
             level: Mutex::default(),
             destination: None,
             hung_up: CancellationToken::new(),
+            mrtr: Mrtr::new(key_of_this_process()),
         }
     }
 
-    /// Lets events go straight into `transport`'s output, and waits end with its input.
+    /// Seals what a client brings back when it was asked something with `key`, instead of one of this process: so that
+    /// any server that has it can go on, also after a restart.
+    #[must_use]
+    pub fn sealed_with(mut self, key: StateKey) -> Self {
+        self.mrtr = Mrtr::new(key);
+        self
+    }
+
+    /// Lets events go straight into `transport`'s output, waits end with its input, and clients of all revisions be asked.
     #[must_use]
     pub fn over(mut self, transport: &StdioTransport) -> Self {
         self.destination = Some(Destination::Outbox(transport.outbox()));
         self.hung_up = transport.closed();
+        self.mrtr = self.mrtr.sessions();
         self
     }
 
@@ -105,17 +125,46 @@ impl McpServer {
         Self {
             backend: Arc::clone(&self.backend),
             shared_fs: self.shared_fs,
+            progress: self.progress,
             logger: Arc::clone(&self.logger),
             tools: Arc::clone(&self.tools),
             empty_reads: Arc::clone(&self.empty_reads),
             level: Mutex::default(),
             destination: None,
             hung_up: ending,
+            mrtr: self.mrtr.clone(),
         }
     }
 
     fn session_level(&self) -> Option<Level> {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Answers a `tools/call`.
+    async fn answer(
+        &self,
+        cx: ToolContext,
+        context: RequestContext<RoleServer>,
+        level: Option<Level>,
+        arguments: Option<Map<String, Value>>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let peer = || Destination::Peer(context.peer.clone());
+        let call = Call {
+            backend: Arc::clone(&self.backend),
+            tasks: self.tasks(),
+            level,
+            destination: self.destination.clone().unwrap_or_else(peer),
+            logger: Arc::clone(&self.logger),
+            shared_fs: self.shared_fs,
+            hung_up: self.hung_up.clone(),
+            context,
+            cx,
+        };
+        let name = call.cx.handler_name();
+        match self.dispatch(&call, name, arguments).await {
+            Some(answer) => Ok(answer.unwrap_or_else(|failure| failure.into_result().into())),
+            None => Err(self.unknown_tool(name)),
+        }
     }
 
     /// Runs a tool. `None`: there is none of that name.
@@ -176,34 +225,20 @@ impl ServerHandler for McpServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let CallToolRequestParams { name, arguments, .. } = request;
         let level = requested_level(&context, self.session_level())?;
-        let peer = || Destination::Peer(context.peer.clone());
-        let call = Call {
-            backend: Arc::clone(&self.backend),
-            tasks: self.tasks(),
-            level,
-            destination: self.destination.clone().unwrap_or_else(peer),
-            logger: Arc::clone(&self.logger),
-            shared_fs: self.shared_fs,
-            hung_up: self.hung_up.clone(),
-            context,
-        };
+        let name = request.name.clone();
         // rmcp never answers a request whose handler panics. Nothing of ours is left half done: what a tool
         // changes is changed by the backend.
-        let done = AssertUnwindSafe(self.dispatch(&call, &name, arguments)).catch_unwind();
-        match done.await {
-            Ok(Some(Ok(response))) => Ok(response),
-            Ok(Some(Err(failure))) => Ok(failure.into_result().into()),
-            Ok(None) => Err(self.unknown_tool(&name)),
-            Err(_panic) => {
-                tracing::error!(tool = %name, "a tool call panicked");
-                Err(ErrorData::internal_error(
-                    format!("internal error in `{name}`; runs are not harmed, `list_runs` shows them"),
-                    None,
-                ))
-            }
-        }
+        let done = AssertUnwindSafe(progress::report(context, self.progress, |context| {
+            self.mrtr.tool(request, context.clone(), |cx, arguments| self.answer(cx, context, level, arguments))
+        }));
+        done.catch_unwind().await.unwrap_or_else(|_panic| {
+            tracing::error!(tool = %name, "a tool call panicked");
+            Err(ErrorData::internal_error(
+                format!("internal error in `{name}`; runs are not harmed, `list_runs` shows them"),
+                None,
+            ))
+        })
     }
 
     async fn get_task(
@@ -277,4 +312,12 @@ impl McpServer {
         let text = format!("unknown tool `{name}`; there are {}", names.join(", "));
         ErrorData::invalid_params(text, None)
     }
+}
+
+fn key_of_this_process() -> StateKey {
+    let mut key = [0; 32];
+    let (one, other) = key.split_at_mut(16);
+    one.copy_from_slice(Uuid::new_v4().as_bytes());
+    other.copy_from_slice(Uuid::new_v4().as_bytes());
+    StateKey::from_bytes(key)
 }

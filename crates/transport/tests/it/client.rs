@@ -8,6 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use taffrail_progress::Config;
 use taffrail_transport::{McpConfig, ServeError, serve, stdio::StdioTransport};
 
 use crate::fake::Fake;
@@ -28,7 +29,9 @@ pub(crate) struct Client {
 /// Starts a server over `transport` in its own thread and runtime.
 pub(crate) fn serve_in_thread(fake: &Fake, transport: StdioTransport) -> JoinHandle<Result<(), ServeError>> {
     let backend = Arc::new(fake.clone());
-    let config = McpConfig { shared_fs: true, ..McpConfig::default() };
+    // Beats that a test can wait for.
+    let progress = Config::default().heartbeat(Some(Duration::from_secs(1)));
+    let config = McpConfig { shared_fs: true, progress, ..McpConfig::default() };
     thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let served = runtime.block_on(serve(backend, &config, transport));
@@ -97,6 +100,11 @@ impl Client {
             Some(meta) => meta["io.modelcontextprotocol/logLevel"] = json!(level),
             None => drop(self.request("logging/setLevel", json!({"level": level}))),
         }
+    }
+
+    /// Asks for progress of every request, with `token`.
+    pub(crate) fn ask_for_progress(&mut self, token: &str) {
+        self.meta.get_or_insert_with(|| json!({}))["progressToken"] = json!(token);
     }
 
     pub(crate) fn write(&mut self, line: &str) {

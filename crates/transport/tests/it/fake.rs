@@ -74,8 +74,13 @@ impl Fake {
     pub(crate) fn enter(&self, run: &str, state: &str) {
         self.change(run, |it| {
             it.state = Some(state.to_owned());
-            it.push(run, "state-start", &format!(r#""state":"{state}","step":1,"kind":"run""#));
+            it.push(run, "state-start", &format!(r#""depth":0,"state":"{state}","step":1,"kind":"run""#));
         });
+    }
+
+    /// The end of a state, or of one of its branches.
+    pub(crate) fn leave(&self, run: &str, state: &str) {
+        self.push(run, "state-done", &format!(r#""depth":0,"state":"{state}","step":1"#));
     }
 
     pub(crate) fn trim(&self, run: &str, to: u64) {
@@ -182,7 +187,7 @@ fn begin(run: &str, playbook: &str, it: &mut Run) {
             it.push(run, "run-finished", r#""machine":"m","depth":0,"status":"done","error":null,"at":null"#);
             it.status = "done";
         }
-        "gate" => {
+        "gate" | "twice" => {
             it.state = Some("agree".to_owned());
             it.status = "suspended";
             it.extra.insert(
@@ -205,7 +210,7 @@ impl Backend for Fake {
         async move {
             let StartRun { playbook, inputs: _, thread: _, idempotency_key } = request;
             match playbook.as_str() {
-                "quick" | "slow" | "gate" => {}
+                "quick" | "slow" | "gate" | "twice" => {}
                 "panic" => panic!("on purpose"),
                 _ => return Err(not_found(format!("no playbook {playbook}; list_playbooks shows what there is"))),
             }
@@ -273,6 +278,20 @@ impl Backend for Fake {
                 it.push(&run, "approval-resolved", &format!(r#""decision":{}"#, json!(decision)));
                 it.head()
             });
+            if pending["schema"].is_null() && self.change(&run, |it| it.playbook == "twice") {
+                self.change(&run, |it| {
+                    it.status = "suspended";
+                    let region = json!({"type": "object", "properties": {"region": {"type": "string"}}});
+                    it.extra.insert(
+                        "approval".to_owned(),
+                        json!({
+                            "approval": "ap-2", "state": "region", "message": "Which region?", "hash": "11",
+                            "by": "agent", "schema": region,
+                        }),
+                    );
+                });
+                return Ok(RunHandle { run, after });
+            }
             self.finish(&run, if decision == Decision::Approve { "done" } else { "halt" });
             Ok(RunHandle { run, after })
         }
@@ -389,8 +408,12 @@ impl Backend for Fake {
             Ok(match name.as_deref() {
                 Some("release") => vec![json!({
                     "name": "release", "description": "Build and deploy.", "inputs": inputs,
-                    "states": ["build", "agree"],
+                    "states": [{"name": "build"}, {"name": "agree"}],
                 })],
+                Some("slow") => {
+                    let states = ["build", "test", "agree", "deploy"].map(|name| json!({"name": name}));
+                    vec![json!({"name": "slow", "description": "Takes its time.", "inputs": [], "states": states})]
+                }
                 Some(name) => return Err(not_found(format!("no playbook {name}; there are quick and release"))),
                 None => vec![
                     json!({"name": "quick", "description": "Says hello.", "inputs": []}),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "the helpers of tests are tests")]
 
+mod asked;
 mod client;
 mod events;
 mod fake;
@@ -10,6 +11,7 @@ mod ingest;
 mod logs;
 mod peer;
 mod process;
+mod progress;
 mod protocol;
 mod remote;
 mod sessions;

@@ -154,7 +154,7 @@ fn lists_and_checks() {
     insta::assert_snapshot!(client.text("list_playbooks", json!({"name": "release"})), @r#"
     release (targets?: array, version: string) - Build and deploy.
     inputs: [{"default":["linux"],"name":"targets","required":false,"type":"array"},{"name":"version","required":true,"type":"string"}]
-    states: ["build","agree"]
+    states: [{"name":"build"},{"name":"agree"}]
     "#);
     insta::assert_snapshot!(client.text("check_playbook", json!({"name": "release"})), @"release is fine.");
     let checked = client.call("check_playbook", json!({"source": "gates"}));

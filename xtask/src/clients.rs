@@ -9,7 +9,15 @@ mod install;
 mod run;
 mod table;
 
-use std::{fs, path::Path, thread};
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -38,6 +46,9 @@ enum Packages {
     OwnNode(&'static str),
 }
 
+/// Scripts that run side by side: most of the time they wait.
+const AT_ONCE: usize = 3;
+
 const STEPS: &[&str] = &[
     "connect",
     "events",
@@ -53,7 +64,14 @@ const STEPS: &[&str] = &[
     "prompts",
 ];
 
+/// The one that takes longest first.
 const CLIENTS: &[Client] = &[
+    Client {
+        name: "inspector",
+        script: "inspector/inspector.mjs",
+        packages: Packages::OwnNode("inspector"),
+        steps: STEPS,
+    },
     Client { name: "mcp2", script: "python/mcp2.py", packages: Packages::Python("python/mcp2.txt"), steps: STEPS },
     Client { name: "mcp1", script: "python/mcp1.py", packages: Packages::Python("python/mcp1.txt"), steps: STEPS },
     Client {
@@ -75,12 +93,6 @@ const CLIENTS: &[Client] = &[
         steps: STEPS,
     },
     Client { name: "sdk1", script: "typescript/sdk1.mjs", packages: Packages::Node("typescript/sdk1"), steps: STEPS },
-    Client {
-        name: "inspector",
-        script: "inspector/inspector.mjs",
-        packages: Packages::OwnNode("inspector"),
-        steps: STEPS,
-    },
 ];
 
 /// Runs some clients, by name; without names all of them.
@@ -105,21 +117,26 @@ fn drive(programs: &Path, names: &[String]) -> Result<Outcome> {
         CLIENTS.iter().filter(|client| names.is_empty() || names.iter().any(|name| name == client.name)).collect();
     fs::create_dir_all(&place).with_context(|| format!("making {}", place.display()))?;
     install::all(&wanted, &place)?;
-    let mut rows = Vec::new();
-    for client in wanted {
-        // Side by side: each waits most of the time.
-        let script = |transport| run::script(client, transport, &server, &place);
-        let [stdio, http] = thread::scope(|scope| {
-            [run::Transport::Stdio, run::Transport::Http]
-                .map(|transport| scope.spawn(move || script(transport)))
-                .map(|thread| thread.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a thread of this task panicked"))))
-        });
-        for (transport, steps) in [("stdio", stdio), ("http", http)] {
-            let row = table::Row::new(client.name, transport, client.steps, steps);
-            println!("{}", row.line());
-            rows.push(row);
+    let jobs: Vec<_> = wanted
+        .iter()
+        .flat_map(|client| [run::Transport::Stdio, run::Transport::Http].map(|transport| (*client, transport)))
+        .collect();
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Some((index, (client, transport))) = take(&next, &jobs) {
+                    let steps = run::script(client, *transport, &server, &place);
+                    let row = table::Row::new(client.name, transport.name(), client.steps, steps);
+                    println!("{}", row.line());
+                    rows.lock().unwrap_or_else(PoisonError::into_inner).push((index, row));
+                }
+            });
         }
-    }
+    });
+    let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    rows.sort_by_key(|(index, _)| *index);
+    let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
     println!("\n{}", table::table(STEPS, &rows));
     let failed: Vec<_> = rows.iter().flat_map(table::Row::failures).collect();
     if !failed.is_empty() {
@@ -131,4 +148,9 @@ fn drive(programs: &Path, names: &[String]) -> Result<Outcome> {
         );
     }
     Ok(Outcome::Passed)
+}
+
+fn take<'a, T>(next: &AtomicUsize, jobs: &'a [T]) -> Option<(usize, &'a T)> {
+    let index = next.fetch_add(1, Ordering::Relaxed);
+    Some((index, jobs.get(index)?))
 }

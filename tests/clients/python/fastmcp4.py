@@ -139,7 +139,7 @@ async def abort():
     arguments = {"playbook": "sleeper", "thread": str(uuid.uuid4()), "idempotency_key": str(uuid.uuid4())}
     async with client() as taffrail:
         try:
-            await taffrail.call_tool("run", arguments, timeout=0.7)
+            await taffrail.call_tool("run", arguments, timeout=1.5)
         except MCPError as error:
             expect("error", error.error.code, REQUEST_TIMEOUT)
         else:

@@ -137,7 +137,7 @@ async def abort():
     arguments = {"playbook": "sleeper", "thread": str(uuid.uuid4()), "idempotency_key": str(uuid.uuid4())}
     async with client() as taffrail:
         try:
-            await taffrail.call_tool("run", arguments, read_timeout_seconds=0.7)
+            await taffrail.call_tool("run", arguments, read_timeout_seconds=1.5)
         except MCPError as error:
             expect("error", error.error.code, types.REQUEST_TIMEOUT)
         else:

@@ -16,7 +16,11 @@ async function connected(work, { capabilities = {}, prepare = () => {} } = {}) {
   // Without this, or with "auto", the package speaks 2025-11-25, or asks first.
   const client = new Client(INFO, { capabilities, versionNegotiation: { mode: { pin: "2026-07-28" } } });
   const errors = [];
-  client.onerror = (error) => errors.push(error.message);
+  client.onerror = (error) => {
+    // Over stdio this package forgets a call's token before it has read the last progress that came before the result.
+    const late = !URL_OF_SERVER && error.message.startsWith("Received a progress notification for an unknown token");
+    if (!late) errors.push(error.message);
+  };
   prepare(client);
   const transport = URL_OF_SERVER
     ? new StreamableHTTPClientTransport(new URL(`${URL_OF_SERVER}/mcp`), { requestInit: { headers: report.HEADERS } })
@@ -88,7 +92,6 @@ await report.step("events", () => {
 });
 
 await report.step("progress", async () => {
-  // Over stdio this package gives the last ones of a call to nobody, so that only their order can be judged.
   report.expectIncrease("progress", watched.progress);
   return `${watched.progress.length} notifications up to ${watched.progress.at(-1)}`;
 });
@@ -145,7 +148,7 @@ await report.step("decline", () =>
 await report.step("abort", () =>
   connected(async (client) => {
     const args = { playbook: "sleeper", thread: randomUUID(), idempotency_key: randomUUID() };
-    const error = await client.callTool({ name: "run", arguments: args }, { timeout: 700 }).catch((error) => error);
+    const error = await client.callTool({ name: "run", arguments: args }, { timeout: 1500 }).catch((error) => error);
     expect("error", error.code, SdkErrorCode.RequestTimeout);
     const { runs } = await call(client, "list_runs", { thread: args.thread });
     expect("runs", runs.map((run) => run.status), ["running"]);

@@ -164,7 +164,7 @@ await report.step("decline", () => {
 await report.step("abort", () =>
   connected(async (client) => {
     const args = { playbook: "sleeper", thread: randomUUID(), idempotency_key: randomUUID() };
-    const error = await client.callTool({ name: "run", arguments: args }, undefined, { timeout: 700 }).catch((error) => error);
+    const error = await client.callTool({ name: "run", arguments: args }, undefined, { timeout: 1500 }).catch((error) => error);
     expect("error", error.code, ErrorCode.RequestTimeout);
     const { runs } = await call(client, "list_runs", { thread: args.thread });
     expect("runs", runs.map((run) => run.status), ["running"]);

@@ -28,13 +28,22 @@ pub(super) enum Transport {
     Http,
 }
 
+impl Transport {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+        }
+    }
+}
+
 /// What the script said of its steps.
 ///
 /// # Errors
 ///
 /// When it could not be run, hung, or said that all is well and ended as if it were not.
 pub(super) fn script(client: &Client, transport: Transport, server: &Path, place: &Path) -> Result<Vec<Step>> {
-    let name = format!("{}-{}", client.name, format!("{transport:?}").to_lowercase());
+    let name = format!("{}-{}", client.name, transport.name());
     let folder = place.join("run").join(name);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("emptying {}", folder.display()))?;

@@ -21,6 +21,7 @@ mod peers;
 mod publish;
 mod report;
 mod stalled;
+mod waiting;
 mod window;
 
 use std::{process::ExitCode, time::Duration};
@@ -134,6 +135,8 @@ enum Bench {
     Emit,
     /// Answer to `initialize`, and events to an MCP client
     Mcp,
+    /// A thousand MCP calls that wait for one run
+    Waiting,
 }
 
 fn main() -> ExitCode {
@@ -155,6 +158,7 @@ fn main() -> ExitCode {
             Bench::Idle { window: None },
             Bench::Emit,
             Bench::Mcp,
+            Bench::Waiting,
         ],
     };
     // One that fails does not take the others' figures away.
@@ -194,5 +198,6 @@ fn run(size: &Size, bench: &Bench) -> Result<()> {
         Bench::Idle { window } => idle::bench(Duration::from_secs(window.unwrap_or(size.pick(40, 5)))),
         Bench::Emit => emit::bench(),
         Bench::Mcp => mcp::bench(rounds.count),
+        Bench::Waiting => waiting::bench(rounds.count),
     }
 }

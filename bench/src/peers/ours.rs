@@ -95,6 +95,11 @@ impl Run {
         }
     }
 
+    /// Its id.
+    pub(crate) fn id(&self) -> &str {
+        &self.run
+    }
+
     /// A run that is there already, such as one of an earlier server on the same folder.
     pub(crate) fn on(&self, ours: &Ours) -> Self {
         Self { addr: ours.addr, run: self.run.clone() }

@@ -17,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub(crate) async fn mcp(common: &cli::Common, args: cli::Mcp) -> Result<u8> {
     let service = context::open_host(common)?;
     let backend = Arc::new(ServiceBackend::new(service.clone(), true, "mcp:stdio"));
-    let config = McpConfig { shared_fs: true, event_logger: args.event_logger };
+    let config = McpConfig { shared_fs: true, event_logger: args.event_logger, ..McpConfig::default() };
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
         served = serve_stdio(backend, &config) => served?,

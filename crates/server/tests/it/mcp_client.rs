@@ -40,8 +40,14 @@ impl Client {
     /// A session of `revision`, begun the way that revision begins.
     #[track_caller]
     pub(crate) fn of(world: &World, revision: &str) -> Self {
+        Self::able(world, revision, &json!({}))
+    }
+
+    /// The same, of a client with capabilities.
+    #[track_caller]
+    pub(crate) fn able(world: &World, revision: &str, capabilities: &Value) -> Self {
         let mut client = Self::raw(world, &[]);
-        client.begin(revision);
+        client.begin_able(revision, capabilities);
         client
     }
 
@@ -56,16 +62,21 @@ impl Client {
     /// Begins a session; the result of its first request.
     #[track_caller]
     pub(crate) fn begin(&mut self, revision: &str) -> Value {
+        self.begin_able(revision, &json!({}))
+    }
+
+    #[track_caller]
+    fn begin_able(&mut self, revision: &str, capabilities: &Value) -> Value {
         if revision >= MODERN {
             self.meta = Some(json!({
                 "io.modelcontextprotocol/protocolVersion": revision,
                 "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
             }));
             return self.request("server/discover", json!({}))["result"].clone();
         }
         let info = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": revision, "capabilities": {}, "clientInfo": info});
+        let params = json!({"protocolVersion": revision, "capabilities": capabilities, "clientInfo": info});
         let answer = self.request("initialize", params)["result"].clone();
         self.write(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
         answer
@@ -78,6 +89,11 @@ impl Client {
             Some(meta) => meta["io.modelcontextprotocol/logLevel"] = json!(level),
             None => drop(self.request("logging/setLevel", json!({"level": level}))),
         }
+    }
+
+    /// Asks for progress of every request, with `token`.
+    pub(crate) fn ask_for_progress(&mut self, token: &str) {
+        self.meta.get_or_insert_with(|| json!({}))["progressToken"] = json!(token);
     }
 
     pub(crate) fn write(&mut self, line: &str) {

@@ -66,18 +66,20 @@ struct Fields {
 }
 
 impl Reporter {
-    /// Reports to `source` about a run of a playbook with these states.
-    pub(super) fn new(source: &Source, states: &[String]) -> Self {
+    /// Reports to `source` about a run of a playbook with these states, beginning with `words`.
+    pub(super) fn new(source: &Source, states: &[String], words: &str) -> Self {
         let mut reporter = Self { parts: Vec::new(), open: None, current: None, step: 0 };
-        if !states.is_empty() && states.len() <= MOST_STATES {
-            let weights = vec![1.0; states.len()];
-            if let Ok(branches) = source.double_progress(Some(states.len() as f64)).split(&weights) {
+        let total = Some(states.len()).filter(|count| (1..=MOST_STATES).contains(count));
+        let whole = source.double_progress(total.map(|total| total as f64));
+        let _ = whole.emit_with(0.0, words);
+        match total {
+            Some(total) => {
+                let branches = whole.split(&vec![1.0; total]).unwrap_or_default();
                 let part = |(state, branch): (&String, Branch)| Part::new(state, branch);
                 reporter.parts = states.iter().zip(branches).map(part).collect();
-                return reporter;
             }
+            None => reporter.open = whole.branches().ok(),
         }
-        reporter.open = source.double_progress(None).branches().ok();
         reporter
     }
 

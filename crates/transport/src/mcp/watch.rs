@@ -11,7 +11,7 @@ use super::{
     backend::{Backend, Followed, LogQuery, Record},
     call::Call,
     reporter::Reporter,
-    snapshot,
+    snapshot, told,
 };
 use crate::forward::FLUSH_LIMIT;
 
@@ -40,7 +40,10 @@ impl Watched {
     pub(super) async fn new(call: &Call, run: String, seen: u64) -> Self {
         let mut watched = Self { run, seen, reporter: None, position: 0 };
         if call.context.meta.get_progress_token().is_some() {
-            watched.reporter = Some(Reporter::new(&call.cx.progress_source(), &states(call, &watched.run).await));
+            // What cannot be read is not told; the call itself says what is wrong.
+            let snapshot = call.backend.snapshot(&watched.run).await.unwrap_or_default();
+            let (states, words) = (states(call, &snapshot).await, told::of_snapshot(&snapshot, None));
+            watched.reporter = Some(Reporter::new(&call.cx.progress_source(), &states, &words));
             watched.catch_up(call).await;
         }
         watched
@@ -60,7 +63,6 @@ impl Watched {
                 types: LIFECYCLE.map(str::to_owned).to_vec(),
                 ..LogQuery::default()
             };
-            // What cannot be read is not counted; the call itself says what is wrong.
             let Ok(page) = call.backend.logs(query).await else { return };
             let seen = self.seen;
             for record in page.records.iter().filter(|record| record.seq <= seen) {
@@ -134,8 +136,7 @@ fn is_output(json: &str) -> bool {
 const HEAD_BYTES: usize = 2 * RunId::MAX + 160;
 
 /// The states of the run's playbook, where it is one that can be found by its name.
-async fn states(call: &Call, run: &str) -> Vec<String> {
-    let Ok(snapshot) = call.backend.snapshot(run).await else { return Vec::new() };
+async fn states(call: &Call, snapshot: &Value) -> Vec<String> {
     let Some(name) = snapshot.get("playbook").and_then(Value::as_str) else { return Vec::new() };
     let Ok(contracts) = call.backend.list_playbooks(Some(name.to_owned())).await else { return Vec::new() };
     let states = contracts.first().and_then(|contract| contract.get("states")).and_then(Value::as_array);

@@ -53,7 +53,8 @@ pub(super) fn routes(app: &App) -> Router<App> {
 fn sdk(app: &App) -> Sdk {
     let config = app.config();
     let backend = Arc::new(ServiceBackend::new(app.service().clone(), config.shared_fs, ACTOR));
-    let mcp = McpConfig { event_logger: config.event_logger.clone(), shared_fs: config.shared_fs, ..McpConfig::default() };
+    let mcp =
+        McpConfig { event_logger: config.event_logger.clone(), shared_fs: config.shared_fs, ..McpConfig::default() };
     let server = McpServer::new(backend, &mcp);
     let closing = app.closing();
     let transport = StreamableHttpServerConfig::default()

@@ -205,7 +205,8 @@ await report.step("cancel", async () => {
 });
 
 await report.step("reconnect", async () => {
-  const { run } = await call(legacy, "run", { playbook: "chatty", wait_s: 0 });
+  const hold = new report.Hold();
+  const { run } = await call(legacy, "run", { playbook: "chatty", inputs: { hold: hold.path }, wait_s: 0 });
   const records = [];
   let cursor = 0;
   while (linesOfRecords(records).length < 10) {
@@ -215,6 +216,7 @@ await report.step("reconnect", async () => {
   }
   await mcpdo("disconnect", legacy.connection);
   legacy = await connect("legacy");
+  hold.release();
   if (!URL_OF_SERVER) {
     // The run's server ended with the connection. The state it was in begins again.
     const { status } = await call(legacy, "run_status", { run, wait_s: 10 });

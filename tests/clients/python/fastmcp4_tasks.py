@@ -84,13 +84,16 @@ async def cancel():
 
 async def reconnect():
     """A task outlives the connection: over HTTP it goes on, over stdio it is failed, and its run can be resumed."""
-    async with client() as taffrail:
-        run = (await call_tool_task(taffrail, "run", {"playbook": "chatty"})).task_id
-    async with client() as taffrail:
-        again = await taffrail.call_tool_mcp("run_status", {"run": run, "wait_s": 20})
-        status = again.structured_content["status"]
-        expect("status", status, "done" if URL else "interrupted")
-        return status
+    with Hold() as hold:
+        async with client() as taffrail:
+            arguments = {"playbook": "chatty", "inputs": {"hold": str(hold)}}
+            run = (await call_tool_task(taffrail, "run", arguments)).task_id
+        async with client() as taffrail:
+            hold.release()
+            again = await taffrail.call_tool_mcp("run_status", {"run": run, "wait_s": 20})
+            status = again.structured_content["status"]
+            expect("status", status, "done" if URL else "interrupted")
+            return status
 
 
 async def main():

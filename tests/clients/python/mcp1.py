@@ -188,8 +188,13 @@ async def cancel():
 
 
 async def reconnect():
+    with Hold() as hold:
+        return await reconnect_in_the_middle(hold)
+
+
+async def reconnect_in_the_middle(hold):
     async with client() as taffrail:
-        run = (await call(taffrail, "run", {"playbook": "chatty", "wait_s": 0}))["run"]
+        run = (await call(taffrail, "run", {"playbook": "chatty", "inputs": {"hold": str(hold)}, "wait_s": 0}))["run"]
         records, cursor = [], 0
         while len(lines_of_records(records)) < 25:
             page = await call(
@@ -198,6 +203,7 @@ async def reconnect():
             records += page["records"]
             cursor = page["next"]
     async with client() as taffrail:
+        hold.release()
         if not URL:
             # The run's server ended with the connection. The state it was in begins again.
             snapshot = await call(taffrail, "run_status", {"run": run, "wait_s": 10})

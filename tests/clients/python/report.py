@@ -8,8 +8,10 @@ import json
 import os
 import re
 import sys
+import tempfile
 import time
 import traceback
+import uuid
 
 # What the playbook `chatty` prints, and in which state.
 STATES = {"first": range(1, 21), "second": range(21, 41), "third": range(41, 61)}
@@ -22,6 +24,26 @@ URL = None if sys.argv[1] == "stdio" else sys.argv[1].rstrip("/")
 HEADERS = {"Authorization": f"Bearer {os.environ.get('TAFFRAIL_TOKEN', '')}"}
 COMMAND = os.environ.get("TAFFRAIL", "taffrail")
 ARGUMENTS = ["mcp", "--data-dir", os.environ["TAFFRAIL_DATA_DIR"], "--playbooks", os.environ["TAFFRAIL_PLAYBOOKS"]]
+
+
+class Hold:
+    """Keeps a run of `chatty` in its second state until it is released."""
+
+    def __init__(self):
+        self.path = os.path.join(tempfile.gettempdir(), f"taffrail-{uuid.uuid4()}")
+
+    def __str__(self):
+        return self.path
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if os.path.exists(self.path):
+            os.remove(self.path)
+
+    def release(self):
+        open(self.path, "x").close()
 
 
 class Cannot(Exception):

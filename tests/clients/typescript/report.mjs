@@ -4,6 +4,10 @@
 // where `ok` is null for what this client cannot do, and `detail` says why. It ends with 1 when a step failed.
 
 import { deepStrictEqual } from "node:assert";
+import { randomUUID } from "node:crypto";
+import { rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
 
 // What the playbook `chatty` prints, and in which state.
 const numbered = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => `line ${String(from + i).padStart(2, "0")}`);
@@ -18,6 +22,16 @@ const { TAFFRAIL = "taffrail", TAFFRAIL_DATA_DIR, TAFFRAIL_PLAYBOOKS, TAFFRAIL_T
 export const URL_OF_SERVER = process.argv[2] === "stdio" ? undefined : process.argv[2].replace(/\/$/, "");
 export const HEADERS = { Authorization: `Bearer ${TAFFRAIL_TOKEN}` };
 export const SERVER = { command: TAFFRAIL, args: ["mcp", "--data-dir", TAFFRAIL_DATA_DIR, "--playbooks", TAFFRAIL_PLAYBOOKS] };
+
+/** Keeps a run of `chatty` in its second state until it is released. */
+export class Hold {
+  path = path.join(tmpdir(), `taffrail-${randomUUID()}`);
+
+  release() {
+    writeFileSync(this.path, "");
+    process.once("exit", () => rmSync(this.path));
+  }
+}
 
 /** This client cannot do it, and why. */
 export class Cannot extends Error {}

@@ -187,10 +187,11 @@ await report.step("cancel", () =>
 );
 
 await report.step("reconnect", async () => {
+  const hold = new report.Hold();
   const records = [];
   let cursor = 0;
   const run = await connected(async (client) => {
-    const { run } = await call(client, "run", { playbook: "chatty", wait_s: 0 });
+    const { run } = await call(client, "run", { playbook: "chatty", inputs: { hold: hold.path }, wait_s: 0 });
     while (linesOfRecords(records).length < 25) {
       const page = await call(client, "run_logs", { run, cursor, limit: 5, format: "json", wait_s: 5 });
       records.push(...page.records);
@@ -199,6 +200,7 @@ await report.step("reconnect", async () => {
     return run;
   });
   return connected(async (client) => {
+    hold.release();
     if (!URL_OF_SERVER) {
       // The run's server ended with the connection. The state it was in begins again.
       const { status } = await call(client, "run_status", { run, wait_s: 10 });

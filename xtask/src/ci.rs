@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{Outcome, clients, deny, docs, examples, lint, test, wire};
+use crate::{Outcome, clients, conformance, deny, docs, examples, lint, test, wire};
 
 type Step = (&'static str, fn() -> Result<Outcome>);
 
-/// Cheap ones first. `clients`, `wire` and `examples` run what `test` has built.
+/// Cheap ones first. `clients`, `wire`, `examples` and `conformance` run what `test` has built.
 const STEPS: &[Step] = &[
     ("format", lint::format),
     ("layers", lint::layers),
@@ -18,6 +18,7 @@ const STEPS: &[Step] = &[
     ("clients", clients::run_all),
     ("wire", || wire::run(wire::Mode::Check)),
     ("examples", examples::run),
+    ("conformance", || conformance::run(conformance::Build::Workspace)),
     ("docs", docs::run),
     ("deny", deny::run),
 ];
@@ -42,14 +43,14 @@ pub(crate) fn run() -> Result<Outcome> {
 }
 
 fn table(rows: &[(&str, Result<Outcome>, Duration)]) -> String {
-    let mut out = format!("{:<10} {:>7}  result\n", "step", "seconds");
+    let mut out = format!("{:<11} {:>7}  result\n", "step", "seconds");
     for (name, result, time) in rows {
         let words = match result {
             Ok(Outcome::Passed) => "ok".to_owned(),
             Ok(Outcome::Skipped(why)) => format!("skipped: {why}"),
             Err(error) => format!("FAILED: {}", format!("{error:#}").lines().next().unwrap_or_default()),
         };
-        out.push_str(&format!("{name:<10} {:>7.1}  {words}\n", time.as_secs_f64()));
+        out.push_str(&format!("{name:<11} {:>7.1}  {words}\n", time.as_secs_f64()));
     }
     out
 }
@@ -65,7 +66,7 @@ mod tests {
             ("deny", Ok(Outcome::Skipped("not installed".into())), Duration::ZERO),
             ("test", Err(anyhow::anyhow!("two\nlines")), Duration::from_secs(100)),
         ];
-        let expected = "step       seconds  result\nformat         1.2  ok\ndeny           0.0  skipped: not installed\ntest         100.0  FAILED: two\n";
+        let expected = "step        seconds  result\nformat          1.2  ok\ndeny            0.0  skipped: not installed\ntest          100.0  FAILED: two\n";
         assert_eq!(table(&rows), expected);
     }
 }

@@ -21,6 +21,12 @@ pub(crate) fn cargo<I: IntoIterator<Item: AsRef<str>>>(args: I) -> Command {
     let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
     command.current_dir(root());
+    // What cargo told this program about itself is not for those that it builds: ring's build script takes it for a change,
+    // and what stands on ring would be built anew whenever cargo was run by hand in between.
+    let told = |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|begin| name.starts_with(begin));
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(told)) {
+        command.env_remove(name);
+    }
     command.args(args.into_iter().map(|arg| arg.as_ref().to_owned()));
     command
 }

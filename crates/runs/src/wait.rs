@@ -13,6 +13,8 @@ pub enum Until {
     Ended,
     /// It entered a state, was suspended, went on or ended in a record after this one.
     ChangedAfter(Seq),
+    /// The same, but the end of the run is no more than its last change: an interrupted run may go on one day.
+    GoesOnAfter(Seq),
     /// It has a record after this one.
     RecordAfter(Seq),
 }
@@ -23,6 +25,7 @@ impl Until {
             Until::Settled => fold.status.rests(),
             Until::Ended => fold.status.ended(),
             Until::ChangedAfter(seq) => fold.status.ended() || fold.changed > seq,
+            Until::GoesOnAfter(seq) => fold.changed > seq,
             Until::RecordAfter(seq) => fold.status.ended() || fold.last > seq,
         }
     }

@@ -125,6 +125,7 @@ impl Backend for ServiceBackend {
             let until = match until {
                 WaitUntil::Settled => Until::Settled,
                 WaitUntil::StateAfter(seq) => Until::ChangedAfter(Seq(seq)),
+                WaitUntil::GoesOnAfter(seq) => Until::GoesOnAfter(Seq(seq)),
                 WaitUntil::RecordAfter(seq) => Until::RecordAfter(Seq(seq)),
             };
             self.service.wait(&run, until).await?;

@@ -17,7 +17,7 @@ async function connected(work, { capabilities = {}, prepare = () => {} } = {}) {
   const client = new Client(INFO, { capabilities, versionNegotiation: { mode: { pin: "2026-07-28" } } });
   const errors = [];
   client.onerror = (error) => {
-    // Over stdio this package forgets a call's token before it has read the last progress that came before the result.
+    // Over stdio this package may forget a call's token before it has read the last progress that came before the result.
     const late = !URL_OF_SERVER && error.message.startsWith("Received a progress notification for an unknown token");
     if (!late) errors.push(error.message);
   };

@@ -16,7 +16,11 @@ const { LINES, TOOLS, URL_OF_SERVER, expect, linesOfRecords } = report;
 async function connected(work, { capabilities = {}, prepare = () => {} } = {}) {
   const client = new Client({ name: "example", version: "1.0.0" }, { capabilities });
   const errors = [];
-  client.onerror = (error) => errors.push(error.message);
+  client.onerror = (error) => {
+    // Over stdio this package may forget a call's token before it has read the last progress that came before the result.
+    const late = !URL_OF_SERVER && error.message.startsWith("Received a progress notification for an unknown token");
+    if (!late) errors.push(error.message);
+  };
   prepare(client);
   const transport = URL_OF_SERVER
     ? new StreamableHTTPClientTransport(new URL(`${URL_OF_SERVER}/mcp`), { requestInit: { headers: report.HEADERS } })

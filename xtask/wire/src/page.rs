@@ -8,7 +8,7 @@ use taffrail_mcp_core::{
     Event, Id, MAX_LINE_BYTES, PREVIEW_CHARS, Policy, Reason, RunKind, Timestamp, WIRE_VERSION, gap_schema,
     page_schema, record_schema, snapshot_schema,
 };
-use taffrail_transport::mcp::tool_list;
+use taffrail_transport::mcp::{prompt_list, template_list, tool_list};
 
 use crate::table::fields;
 
@@ -72,6 +72,8 @@ pub(crate) fn render(samples: &Samples) -> Result<String> {
     let waiting = samples.get("snapshot.suspended").context("there is no snapshot of a suspended run")?;
     out.push_str(&fields(pending(&snapshot_schema()["properties"]["approval"]), &[], waiting));
     tools(&mut out, &tool_list())?;
+    resources(&mut out, &template_list())?;
+    prompts(&mut out, &prompt_list())?;
     out.push_str(&limits());
     Ok(out)
 }
@@ -87,6 +89,44 @@ fn tools(out: &mut String, tools: &Value) -> Result<()> {
         let required = tool["inputSchema"]["required"].as_array().into_iter().flatten();
         let first: String = required.map(|name| format!("{name}:")).collect();
         out.push_str(&fields(&tool["inputSchema"], &[], &first));
+    }
+    Ok(())
+}
+
+/// The MCP resources.
+fn resources(out: &mut String, templates: &Value) -> Result<()> {
+    out.push_str("\n## MCP resources\n\n| URI | type | what it holds |\n| --- | --- | --- |\n");
+    for template in templates.as_array().context("the list of templates is no list")? {
+        let text = |key: &str| template[key].as_str().context("a template lacks something");
+        let (uri, form, description) = (text("uriTemplate")?, text("mimeType")?, text("description")?);
+        out.push_str(&format!("| `{uri}` | {form} | {description} |\n"));
+    }
+    out.push_str(RESOURCES);
+    Ok(())
+}
+
+/// What lists and templates do not say.
+const RESOURCES: &str = "
+`resources/list` gives the recent runs, newest first, a page at a time. `notifications/resources/updated` says that a run entered a
+state, was suspended, went on or ended: to those who listen (`subscriptions/listen`, which sends one at once for each run, so that
+nothing is missed between reading and listening) and, in revisions before it, to sessions that subscribed (`resources/subscribe`,
+not over HTTP, where there are none). Changes that come faster than they are taken are told as one; the last one always is.
+`completion/complete` completes ids of runs and names of playbooks.
+";
+
+/// The MCP prompts and their arguments.
+fn prompts(out: &mut String, prompts: &Value) -> Result<()> {
+    out.push_str("\n## MCP prompts\n\nEach is one message that holds what it is about.\n");
+    for prompt in prompts.as_array().context("the list of prompts is no list")? {
+        let name = prompt["name"].as_str().context("a prompt has no name")?;
+        let description = prompt["description"].as_str().unwrap_or_default();
+        out.push_str(&format!("\n### `{name}`\n\n{description}\n\n| argument | meaning |\n| --- | --- |\n"));
+        for argument in prompt["arguments"].as_array().into_iter().flatten() {
+            let name = argument["name"].as_str().context("an argument has no name")?;
+            let description = argument["description"].as_str().unwrap_or_default();
+            let optional = if argument["required"] == true { "" } else { "?" };
+            out.push_str(&format!("| `{name}`{optional} | {description} |\n"));
+        }
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Behind rmcp over Streamable HTTP: the response's own stream, event by event.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -18,8 +18,8 @@ use tower::ServiceExt as _;
 use crate::served::{Server, increasing};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_branches_are_one_increasing_stream_that_ends_with_the_response() {
-    let config = Config::default().min_interval(std::time::Duration::ZERO);
+async fn sixty_four_branches_are_one_increasing_stream_also_for_a_client_that_stalls() {
+    let config = Config::default().min_interval(Duration::ZERO).flush_limit(Duration::from_secs(60));
     let service = StreamableHttpService::new(
         move || Ok(WithProgress::new(Server::default()).config(config)),
         Arc::new(NeverSessionManager::default()),
@@ -43,7 +43,15 @@ async fn sixty_four_branches_are_one_increasing_stream_that_ends_with_the_respon
         .unwrap();
     let response = Router::new().fallback_service(service).oneshot(request).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);
-    let body = String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    let (mut body, mut stream) = (Vec::new(), response.into_body());
+    while let Some(frame) = stream.frame().await {
+        if body.is_empty() {
+            // The client stalls: branches report, and nothing is read.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        body.extend_from_slice(&frame.unwrap().into_data().unwrap());
+    }
+    let body = String::from_utf8(body).unwrap();
     let data = body.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
     let mut messages: Vec<Value> = data.map(|data| serde_json::from_str(data).unwrap()).collect();
     let last = messages.pop().unwrap();

@@ -177,10 +177,13 @@ async fn the_last_progress_comes_before_the_response_and_none_after() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixty_four_branches_on_eight_threads_without_an_interval() {
+async fn sixty_four_branches_on_eight_threads_without_an_interval_to_a_client_that_stalls() {
     let config = Config::default().min_interval(Duration::ZERO).flush_limit(Duration::from_secs(60));
-    let mut client = Client::connect(WithProgress::new(Server::default()).config(config), 1 << 16).await;
+    // Room for some ten notifications.
+    let mut client = Client::connect(WithProgress::new(Server::default()).config(config), 1024).await;
     client.call(1, "flood", &json!("f")).await;
+    // Meanwhile it stalls: branches report, and nothing is read.
+    tokio::time::sleep(Duration::from_millis(300)).await;
     let seen = client.until_answered(1, &json!("f")).await;
     assert_eq!(seen.last().unwrap()["progress"], 1.0);
     let before = seen.len() - 1;

@@ -148,9 +148,19 @@ async fn a_service_that_closes_leaves_runs_that_others_resume() {
         said(&other, &run, "up").await;
         tokio::time::timeout(SOON, host.close()).await.unwrap();
         let fold = other.fold(&run).await.unwrap();
+        let interrupted = fold.changed;
         assert_eq!((fold.status, fold.error.unwrap().as_str()), (RunStatus::Interrupted, "shutdown"));
+        // Its end is no news any more; that it goes on is.
+        let mut goes_on = Box::pin(wait(&other, &run, Until::GoesOnAfter(interrupted)));
+        tokio::select! {
+            biased;
+            fold = &mut goes_on => panic!("{fold:?}"),
+            fold = wait(&other, &run, Until::ChangedAfter(interrupted)) => assert_eq!(fold.changed, interrupted),
+        }
         std::fs::write(ground.path().join("go"), "").unwrap();
-        let fold = go_on(&other, &run, Value::Null).await.unwrap();
+        let (fold, went_on) = tokio::join!(go_on(&other, &run, Value::Null), goes_on);
+        let fold = fold.unwrap();
+        assert!(went_on.changed > interrupted, "{went_on:?}");
         assert_eq!(fold.status, RunStatus::Done, "{fold:?}");
         assert_eq!(output(&records(&other, &run).await), ["first", "up", "up"]);
         check(&other, &run).await;

@@ -28,6 +28,7 @@ mod mcp_events;
 mod mcp_gates;
 mod mcp_logs;
 mod mcp_progress;
+mod mcp_resources;
 mod mcp_sessions;
 mod mcp_shared;
 mod mcp_tools;

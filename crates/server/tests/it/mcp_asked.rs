@@ -154,17 +154,21 @@ fn a_person_decides_through_a_task_and_a_task_is_cancelled() {
     until("it is cancelled", PATIENCE, || Some(()).filter(|()| task(&mut client, &id)["status"] == "cancelled"));
 }
 
-#[test]
-fn a_task_of_a_server_goes_on_after_it_has_started_again() {
-    let world = World::new();
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": MODERN,
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": speaks_tasks(),
-    });
-    let send = |server: &Server, method: &str, name: &str, mut params: Value| -> Value {
-        params["_meta"] = meta.clone();
-        let token = format!("authorization: Bearer {}", server.token());
+/// A client of `serve`, of 2026-07-28.
+struct Remote {
+    server: Server,
+    capabilities: Value,
+}
+
+impl Remote {
+    #[track_caller]
+    fn request(&self, method: &str, name: &str, mut params: Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+        });
+        let token = format!("authorization: Bearer {}", self.server.token());
         let headers = [
             token.as_str(),
             "content-type: application/json",
@@ -174,27 +178,51 @@ fn a_task_of_a_server_goes_on_after_it_has_started_again() {
             &format!("mcp-name: {name}"),
         ];
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let answer = server.ask("POST", "/mcp", &headers, &body);
-        let data = answer
-            .body
-            .lines()
-            .find_map(|line| line.strip_prefix("data: ").or(Some(line).filter(|line| line.starts_with('{'))));
-        serde_json::from_str(data.unwrap_or_else(|| panic!("{answer:?}"))).unwrap()
-    };
-    let server = Server::start(&world, &[]);
-    let created = send(&server, "tools/call", "run", json!({"name": "run", "arguments": {"playbook": "person"}}));
+        let answer = self.server.ask("POST", "/mcp", &headers, &body);
+        // A message that came alone, or the one of a stream.
+        let message = answer.body.lines().map(|line| line.strip_prefix("data: ").unwrap_or(line));
+        let message = message.into_iter().find(|line| line.starts_with('{'));
+        serde_json::from_str(message.unwrap_or_else(|| panic!("{answer:?}"))).unwrap()
+    }
+
+    /// The same after a restart.
+    fn again(self, world: &World) -> Self {
+        self.server.proc.signal(Signal::TERM);
+        assert_eq!(self.server.proc.end().code, Some(0));
+        Self { server: Server::start(world, &[]), capabilities: self.capabilities }
+    }
+}
+
+#[test]
+fn a_task_of_a_server_goes_on_after_it_has_started_again() {
+    let world = World::new();
+    let client = Remote { server: Server::start(&world, &[]), capabilities: speaks_tasks() };
+    let created = client.request("tools/call", "run", json!({"name": "run", "arguments": {"playbook": "person"}}));
     let id = created["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{created}")).to_owned();
-    let get = |server: &Server| send(server, "tasks/get", &id, json!({"taskId": id}))["result"].clone();
-    until("it waits", PATIENCE, || Some(()).filter(|()| get(&server)["status"] == "input_required"));
-    server.proc.signal(Signal::TERM);
-    assert_eq!(server.proc.end().code, Some(0));
-    let server = Server::start(&world, &[]);
-    let waits = get(&server);
+    let get = |client: &Remote| client.request("tasks/get", &id, json!({"taskId": id}))["result"].clone();
+    until("it waits", PATIENCE, || Some(()).filter(|()| get(&client)["status"] == "input_required"));
+    let client = client.again(&world);
+    let waits = get(&client);
     let (key, _) = waits["inputRequests"].as_object().unwrap().iter().next().unwrap();
     let responses = json!({key: {"action": "accept", "content": {"decision": "approve"}}});
-    send(&server, "tasks/update", &id, json!({"taskId": id, "inputResponses": responses}));
-    until("it is done", PATIENCE, || Some(()).filter(|()| get(&server)["status"] == "completed"));
+    client.request("tasks/update", &id, json!({"taskId": id, "inputResponses": responses}));
+    until("it is done", PATIENCE, || Some(()).filter(|()| get(&client)["status"] == "completed"));
     // Without the token there is no task.
-    let refused = server.ask("POST", "/mcp", &["content-type: application/json"], "{}");
+    let refused = client.server.ask("POST", "/mcp", &["content-type: application/json"], "{}");
     assert_eq!(refused.status, 401, "{refused:?}");
+}
+
+#[test]
+fn what_one_server_asked_another_one_hears() {
+    let world = World::new();
+    let client = Remote { server: Server::start(&world, &[]), capabilities: asks() };
+    let mut call = json!({"name": "run", "arguments": {"playbook": "person"}});
+    let asked = client.request("tools/call", "run", call.clone())["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let client = client.again(&world);
+    call["requestState"] = asked["requestState"].clone();
+    call["inputResponses"] = json!({"q1": {"action": "accept", "content": {"decision": "approve"}}});
+    let answer = client.request("tools/call", "run", call);
+    let end = &answer["result"]["structuredContent"];
+    assert_eq!((&end["status"], &end["run"]), (&json!("done"), &json!(world.only_run())), "{answer}");
 }

@@ -46,6 +46,7 @@ mod token;
 
 pub use self::{
     config::{HttpConfig, HttpLimits},
+    mcp::{McpEndpoint, McpEndpointConfig, only_local},
     measure::{CommitMeter, MeasuredStore},
     openapi::openapi,
     server::{HttpError, HttpServer, HttpService},

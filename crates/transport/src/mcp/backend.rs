@@ -132,13 +132,15 @@ pub struct RunHandle {
     pub after: u64,
 }
 
-/// What a wait is for. Each is true at once for a finished run.
+/// What a wait is for. Each but [`WaitUntil::GoesOnAfter`] is true at once for a finished run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WaitUntil {
     /// The run is not `running`: it is finished, or suspended.
     Settled,
     /// The run entered another state, was suspended, went on or ended in a record after this seq.
     StateAfter(u64),
+    /// The same, but the end of the run is no more than its last change: an interrupted run may go on one day.
+    GoesOnAfter(u64),
     /// The run has a record after this seq.
     RecordAfter(u64),
 }

@@ -9,11 +9,14 @@ use futures_util::FutureExt as _;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CancelTaskParams, ConstString, CustomRequest, CustomResult, ErrorCode,
-        GetTaskParams, GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
-        ServerConfig, SetLevelRequestMethod, Tool, UpdateTaskParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, ConstString,
+        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+        GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
+        SubscriptionFilter, Tool, UpdateTaskParams,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext},
 };
 use serde_json::{Map, Value};
 use taffrail_progress::{
@@ -24,19 +27,23 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
+    answer::{OF_THE_PROGRAM, answered, cursor, fresh, no_pages},
     args,
     backend::Backend,
     call::{Call, Failure, bad_level, is_modern, requested_level},
+    completion,
     empty_reads::EmptyReads,
     level::Level,
-    logs, runs, snapshot, tables,
+    logs, prompts, resources, runs, snapshot,
+    subscriptions::{self, Subscriptions, needs_a_session},
+    tables,
     tasks::Tasks,
     tools,
 };
 use crate::{forward::Destination, stdio::StdioTransport};
 
 /// Methods that this server has; a request of one that ends up among the unknown had unreadable parameters.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 18] = [
     "initialize",
     "server/discover",
     "ping",
@@ -46,7 +53,19 @@ const METHODS: [&str; 9] = [
     "tasks/get",
     "tasks/update",
     "tasks/cancel",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    SUBSCRIBE,
+    UNSUBSCRIBE,
+    LISTEN,
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
 ];
+const SUBSCRIBE: &str = "resources/subscribe";
+const UNSUBSCRIBE: &str = "resources/unsubscribe";
+const LISTEN: &str = "subscriptions/listen";
 
 /// What an operator may set about the MCP surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +100,8 @@ pub struct McpServer {
     /// Where events go, when not through rmcp.
     destination: Option<Destination>,
     hung_up: CancellationToken,
+    /// What the session is subscribed to, where there is one.
+    subscriptions: Option<Subscriptions>,
     mrtr: Mrtr,
 }
 
@@ -98,6 +119,7 @@ impl McpServer {
             level: Mutex::default(),
             destination: None,
             hung_up: CancellationToken::new(),
+            subscriptions: Some(Subscriptions::default()),
             mrtr: Mrtr::new(key_of_this_process()),
         }
     }
@@ -132,6 +154,7 @@ impl McpServer {
             level: Mutex::default(),
             destination: None,
             hung_up: ending,
+            subscriptions: None,
             mrtr: self.mrtr.clone(),
         }
     }
@@ -200,7 +223,14 @@ impl McpServer {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_tasks().build();
+        let mut capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tasks()
+            .enable_prompts()
+            .enable_completions()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
         // Not by the builder's method, which is marked deprecated: revisions up to 2025-11-25 need it.
         capabilities.logging = Some(Map::new());
         let mut me = Implementation::new("taffrail", env!("CARGO_PKG_VERSION"));
@@ -208,12 +238,120 @@ impl ServerHandler for McpServer {
         ServerConfig::new(capabilities).with_server_info(me).with_instructions(tools::INSTRUCTIONS)
     }
 
+    /// As rmcp does it, but without a promise that only sessions keep.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        if let (None, Some(resources)) = (&self.subscriptions, &mut result.capabilities.resources) {
+            resources.subscribe = None;
+        }
+        Ok(result)
+    }
+
     async fn list_tools(
         &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.tools.to_vec()))
+        no_pages("tools/list", request)?;
+        let mut result = ListToolsResult::with_all_items(self.tools.to_vec());
+        (result.ttl_ms, result.cache_scope) = fresh(&context, OF_THE_PROGRAM);
+        Ok(result)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = cursor(request);
+        let listing = resources::list(&*self.backend, cursor.as_deref());
+        let mut result = answered("resources/list", listing).await?;
+        (result.ttl_ms, result.cache_scope) = fresh(&context, resources::LIST_FRESH);
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        no_pages("resources/templates/list", request)?;
+        let mut result = ListResourceTemplatesResult::with_all_items(resources::templates());
+        (result.ttl_ms, result.cache_scope) = fresh(&context, OF_THE_PROGRAM);
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let reading = resources::read(&*self.backend, self.shared_fs, &request.uri);
+        let (mut result, time) = answered("resources/read", reading).await?;
+        (result.ttl_ms, result.cache_scope) = fresh(&context, time);
+        Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        no_pages("prompts/list", request)?;
+        let mut result = ListPromptsResult::with_all_items(prompts::list());
+        (result.ttl_ms, result.cache_scope) = fresh(&context, OF_THE_PROGRAM);
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let GetPromptRequestParams { name, arguments, .. } = request;
+        let getting = prompts::get(&*self.backend, self.shared_fs, &name, arguments);
+        Ok(answered("prompts/get", getting).await?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        answered("completion/complete", completion::complete(&*self.backend, request)).await
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(subscriptions::accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        answered(LISTEN, subscriptions::listen(&*self.backend, context, &self.hung_up)).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: rmcp::model::SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let Some(subscriptions) = &self.subscriptions else { return Err(needs_a_session(SUBSCRIBE)) };
+        let destination = self.destination.clone().unwrap_or(Destination::Peer(context.peer));
+        let beginning = subscriptions.begin(&self.backend, request.uri, destination, self.hung_up.clone());
+        answered(SUBSCRIBE, beginning).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: rmcp::model::UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let Some(subscriptions) = &self.subscriptions else { return Err(needs_a_session(UNSUBSCRIBE)) };
+        answered(UNSUBSCRIBE, subscriptions.end(&request.uri)).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -288,11 +426,14 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let CustomRequest { method, params, .. } = request;
-        let set_level = method == SetLevelRequestMethod::VALUE;
-        if !METHODS.contains(&method.as_str()) || set_level && is_modern(&context) {
+        let of_the_other_era = match is_modern(&context) {
+            true => matches!(method.as_str(), SetLevelRequestMethod::VALUE | SUBSCRIBE | UNSUBSCRIBE),
+            false => method == LISTEN,
+        };
+        if !METHODS.contains(&method.as_str()) || of_the_other_era {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
         }
-        if set_level {
+        if method == SetLevelRequestMethod::VALUE {
             let level = params.as_ref().and_then(|params| params.get("level"));
             return Err(bad_level(level.unwrap_or(&Value::Null)));
         }

@@ -27,6 +27,14 @@ const ORDER: [&str; 16] = [
 
 /// A snapshot as a tool result: structured, and one text block that says the same.
 pub(super) fn result(snapshot: Value, shared_fs: bool) -> CallToolResult {
+    let document = document(snapshot, shared_fs);
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text(&document))]);
+    result.structured_content = Some(Value::Object(document));
+    result
+}
+
+/// A snapshot as a caller may see it, with what to do next.
+pub(super) fn document(snapshot: Value, shared_fs: bool) -> Map<String, Value> {
     let mut document = match snapshot {
         Value::Object(document) => document,
         other => Map::from_iter([("snapshot".to_owned(), other)]),
@@ -37,9 +45,7 @@ pub(super) fn result(snapshot: Value, shared_fs: bool) -> CallToolResult {
     if !matches!(document.get("next"), Some(Value::String(next)) if !next.is_empty()) {
         document.insert("next".to_owned(), Value::from(next(&document)));
     }
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text(&document))]);
-    result.structured_content = Some(Value::Object(document));
-    result
+    document
 }
 
 /// The last seq that a snapshot knows of.
@@ -48,7 +54,7 @@ pub(super) fn head(snapshot: &Value) -> u64 {
 }
 
 /// One line a field; absent ones, and those that are null, are left out.
-fn text(document: &Map<String, Value>) -> String {
+pub(super) fn text(document: &Map<String, Value>) -> String {
     let mut text = String::new();
     let told = |key: &str| key == "run" || ORDER.contains(&key);
     let others = document.keys().map(String::as_str).filter(|key| !told(key));

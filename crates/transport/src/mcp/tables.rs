@@ -68,7 +68,7 @@ fn row(playbook: &Value) -> String {
 }
 
 /// All that a playbook promises, a field a line.
-fn contract(playbook: &Value) -> String {
+pub(super) fn contract(playbook: &Value) -> String {
     let Value::Object(fields) = playbook else {
         return playbook.to_string();
     };

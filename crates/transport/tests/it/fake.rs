@@ -102,6 +102,7 @@ impl Fake {
     }
 
     fn check(&self, run: &str) -> Result<(), BackendError> {
+        assert!(run != "panic", "on purpose");
         if self.runs().contains_key(run) {
             return Ok(());
         }
@@ -300,6 +301,9 @@ impl Backend for Fake {
 
     fn snapshot<'a>(&'a self, run: &'a str) -> Reply<'a, Value> {
         async move {
+            if run == "stuck" {
+                std::future::pending::<()>().await;
+            }
             self.check(run)?;
             Ok(self.change(run, |it| it.snapshot(run)))
         }
@@ -313,6 +317,13 @@ impl Backend for Fake {
                 self.check(run)?;
                 changed.borrow_and_update();
                 let reached = self.runs().get(run).is_none_or(|it| match until {
+                    WaitUntil::GoesOnAfter(after) => {
+                        let changes = ["run-start", "state-start", "run-finished", "approval-requested"];
+                        let is_change = |record: &Record| {
+                            changes.iter().any(|kind| record.json.contains(&format!(r#""type":"{kind}""#)))
+                        };
+                        it.after(run, after).iter().any(is_change)
+                    }
                     _ if it.finished() => true,
                     WaitUntil::Settled => it.status != "running",
                     WaitUntil::StateAfter(after) => it.after(run, after).iter().any(|record| {
@@ -390,8 +401,12 @@ impl Backend for Fake {
         async move {
             let runs = self.runs();
             let wanted = |status: &str| query.status.as_deref().is_none_or(|wanted| wanted == status);
-            let rows = runs.iter().rev().filter(|(_, run)| wanted(run.status));
-            let rows: Vec<_> = rows.map(|(id, run)| run.snapshot(id)).collect();
+            // By number, the newest first.
+            let age = |id: &str| (id.len(), id.to_owned());
+            let older = |id: &str| query.before.as_deref().is_none_or(|before| age(id) < age(before));
+            let mut rows: Vec<_> = runs.iter().filter(|(id, run)| wanted(run.status) && older(id)).collect();
+            rows.sort_by_key(|(id, _)| std::cmp::Reverse(age(id)));
+            let rows: Vec<_> = rows.into_iter().map(|(id, run)| run.snapshot(id)).collect();
             let limit = query.limit as usize;
             let before = (rows.len() > limit).then(|| rows[limit - 1]["run"].as_str().unwrap().to_owned());
             Ok(RunList { runs: rows.into_iter().take(limit).collect(), before })

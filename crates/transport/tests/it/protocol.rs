@@ -48,7 +48,7 @@ fn unknown_methods_tools_and_bad_parameters_have_their_own_codes() {
     for mut client in [Client::legacy(), Client::modern()] {
         let code = |client: &mut Client, method: &str, params| client.request(method, params)["error"]["code"].clone();
         assert_eq!(code(&mut client, "no/such", json!({})), -32601);
-        assert_eq!(code(&mut client, "prompts/list", json!({})), -32601);
+        assert_eq!(code(&mut client, "roots/list", json!({})), -32601);
         assert_eq!(code(&mut client, "tools/call", json!({"arguments": {}})), -32602);
         assert_eq!(code(&mut client, "tools/call", json!({"name": "run", "arguments": []})), -32602);
         assert_eq!(code(&mut client, "tools/call", json!({"name": "no_such"})), -32602);

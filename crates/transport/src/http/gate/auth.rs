@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, header};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
+use taffrail_progress::StateKey;
 
 use crate::http::{HttpConfig, OperatorToken, code::Code, problem::Problem};
 
@@ -71,6 +72,12 @@ impl Keys {
             secure: config.public_url.as_ref().is_some_and(|url| url.scheme_str() == Some("https")),
             code: Arc::default(),
         }
+    }
+
+    /// What seals the states of MCP requests: the same on every server with this token, also after a restart. `None` on
+    /// one without a token.
+    pub(crate) fn state_key(&self) -> Option<StateKey> {
+        mac(self.token.as_ref()?, "MCP request states").map(StateKey::from_bytes)
     }
 
     /// Makes the code that signs a browser in once; a new one replaces the last. `None` where nobody need sign in.
@@ -170,11 +177,15 @@ fn equal(a: &str, b: &str) -> bool {
 
 /// A value that only who has the token can make, as hexadecimal digits.
 fn derive(token: &OperatorToken, what: &str) -> String {
-    // HMAC takes keys of any length.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(token.secret().as_bytes()) else { return String::new() };
+    mac(token, what).into_iter().flatten().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// `None` cannot be: HMAC takes keys of any length.
+fn mac(token: &OperatorToken, what: &str) -> Option<[u8; 32]> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(token.secret().as_bytes()).ok()?;
     mac.update(b"taffrail operator, version 1: ");
     mac.update(what.as_bytes());
-    mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    Some(mac.finalize().into_bytes().into())
 }
 
 #[cfg(test)]

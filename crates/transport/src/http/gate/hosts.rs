@@ -46,7 +46,7 @@ impl Name {
 /// Looked at with every request, so it points into that. Whether the name could be one is not checked: it is one of ours
 /// or it is not.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Called<'a> {
+pub(crate) struct Called<'a> {
     host: &'a str,
     port: Option<u16>,
 }
@@ -104,7 +104,7 @@ impl Hosts {
     }
 
     /// Returns the name by which we were called, when it is one of ours.
-    pub(super) fn check_host<'a>(
+    pub(crate) fn check_host<'a>(
         &self,
         uri: &'a Uri,
         headers: &'a HeaderMap,
@@ -142,7 +142,7 @@ impl Hosts {
 
     /// Refuses what a page of another origin asks; gives the origin when it is one that was allowed. `host` is the name
     /// by which we were called.
-    pub(super) fn check_origin(&self, headers: &HeaderMap, host: Called<'_>) -> Result<Option<HeaderValue>, Problem> {
+    pub(crate) fn check_origin(&self, headers: &HeaderMap, host: Called<'_>) -> Result<Option<HeaderValue>, Problem> {
         let Some(given) = headers.get(header::ORIGIN) else { return Ok(None) };
         let text = String::from_utf8_lossy(given.as_bytes());
         let origin = text.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some());

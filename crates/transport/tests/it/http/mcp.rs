@@ -1,23 +1,37 @@
 //! MCP over HTTP, as raw requests: both eras.
 
-use axum::{body::Body, http::Method};
+use axum::{
+    Router,
+    body::Body,
+    http::{Method, Request},
+    middleware,
+    routing::post_service,
+};
+use http_body_util::BodyExt as _;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{GetTaskParams, GetTaskResult, ServerCapabilities, ServerConfig},
+    service::RequestContext,
+};
 use serde_json::{Value, json};
+use taffrail_transport::http::{McpEndpoint, McpEndpointConfig, only_local};
 use tokio::time::Instant;
+use tower::ServiceExt as _;
 
 use super::ground::{Answer, Ground, Serving, head};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 const FORMS: (&str, &str) = ("accept", "application/json, text/event-stream");
-const OLD: (&str, &str) = ("mcp-protocol-version", "2025-06-18");
-const NEW: (&str, &str) = ("mcp-protocol-version", "2026-07-28");
+pub(super) const OLD: (&str, &str) = ("mcp-protocol-version", "2025-06-18");
+pub(super) const NEW: (&str, &str) = ("mcp-protocol-version", "2026-07-28");
 
-async fn send(ground: &Ground, more: &[(&str, &str)], message: &Value) -> Answer {
+pub(super) async fn send(ground: &Ground, more: &[(&str, &str)], message: &Value) -> Answer {
     let headers: Vec<_> = [JSON, FORMS].into_iter().chain(more.iter().copied()).collect();
     ground.send(Method::POST, "/mcp", &headers, Body::from(message.to_string())).await
 }
 
 /// The messages of a stream of events, or the one that came alone.
-fn messages(answer: &Answer) -> Vec<Value> {
+pub(super) fn messages(answer: &Answer) -> Vec<Value> {
     let text = std::str::from_utf8(&answer.body).unwrap();
     if answer.header("content-type").starts_with("application/json") {
         return vec![serde_json::from_str(text).unwrap()];
@@ -163,4 +177,68 @@ async fn what_is_no_message_gets_an_error_of_the_protocol() {
     let ping = json!({"jsonrpc": "2.0", "id": 5, "method": "ping"});
     let wild = ground.send(Method::POST, "/mcp", &[JSON, ("accept", "*/*")], Body::from(ping.to_string())).await;
     assert_eq!(messages(&wild), [json!({"jsonrpc": "2.0", "id": 5, "result": {}})]);
+}
+
+/// A server of somebody else, with tasks: it says which one it was asked for.
+struct Tasks;
+
+impl ServerHandler for Tasks {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tasks().build())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        Err(ErrorData::invalid_params(format!("asked for {}", request.task_id), None))
+    }
+}
+
+/// Sends `tasks/get` for the task `r1` to it.
+async fn get_task(headers: &[(&str, &str)]) -> Answer {
+    let endpoint = McpEndpoint::new(|| Tasks, McpEndpointConfig::default());
+    let router = Router::new().route("/mcp", post_service(endpoint)).layer(middleware::from_fn(only_local));
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "r1", "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+    }}});
+    let mut request = Request::post("/mcp");
+    for (name, value) in [JSON, FORMS, NEW, ("mcp-method", "tasks/get")].iter().chain(headers) {
+        request = request.header(*name, *value);
+    }
+    let response = router.oneshot(request.body(Body::from(message.to_string())).unwrap()).await.unwrap();
+    let (parts, body) = response.into_parts();
+    Answer { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes() }
+}
+
+#[track_caller]
+fn reached_the_server(answer: &Answer) {
+    assert_eq!(messages(answer)[0]["error"]["message"], "asked for r1", "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_task_is_found_without_the_header_that_names_it_and_not_under_another_name() {
+    let local = ("host", "localhost");
+    reached_the_server(&get_task(&[local]).await);
+    reached_the_server(&get_task(&[local, ("mcp-name", "r1")]).await);
+    for name in ["r2", ""] {
+        let other = get_task(&[local, ("mcp-name", name)]).await;
+        assert_eq!((other.status.as_u16(), &other.json()["error"]["code"]), (400, &json!(-32020)), "{other:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_local_turns_other_names_and_pages_away() {
+    let page = |origin| [("host", "127.0.0.1:9"), ("origin", origin)];
+    reached_the_server(&get_task(&page("http://127.0.0.1:9")).await);
+    for (headers, code) in [
+        (&[("host", "evil.example")][..], "unknown-host"),
+        (&[], "unknown-host"),
+        (&page("http://evil.example"), "unknown-origin"),
+        (&page("null"), "unknown-origin"),
+    ] {
+        get_task(headers).await.problem(403, code);
+    }
 }

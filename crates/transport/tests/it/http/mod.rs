@@ -9,5 +9,6 @@ mod mcp;
 mod mistakes;
 mod openapi;
 mod pages;
+mod resources;
 mod runs;
 mod system;

@@ -201,8 +201,13 @@ await report.step("reconnect", async () => {
   });
 });
 
-await report.step("tasks", async () => {
-  throw new report.Cannot("the package refuses results that are tasks, and leaves them to another package");
+await report.step("tasks", () => {
+  const capabilities = { extensions: { "io.modelcontextprotocol/tasks": {} } };
+  return connected(async (client) => {
+    const error = await client.callTool({ name: "run", arguments: { playbook: "nothing" } }).catch((error) => error);
+    expect("error", error.code, SdkErrorCode.UnsupportedResultType);
+    throw new report.Cannot("it refuses a result that is a task; another package sends such calls past it");
+  }, { capabilities });
 });
 
 await report.step("resources", () =>

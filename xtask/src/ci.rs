@@ -4,17 +4,18 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{Outcome, conformance, deny, docs, examples, lint, test, wire};
+use crate::{Outcome, clients, conformance, deny, docs, examples, lint, test, wire};
 
 type Step = (&'static str, fn() -> Result<Outcome>);
 
-/// Cheap ones first. `wire`, `examples` and `conformance` run what `test` has built.
+/// Cheap ones first. `clients`, `wire`, `examples` and `conformance` run what `test` has built.
 const STEPS: &[Step] = &[
     ("format", lint::format),
     ("layers", lint::layers),
     ("promises", lint::promises),
     ("clippy", lint::clippy),
     ("test", || test::run(test::Size::Ci)),
+    ("clients", clients::run_all),
     ("wire", || wire::run(wire::Mode::Check)),
     ("examples", examples::run),
     ("conformance", || conformance::run(conformance::Build::Workspace)),

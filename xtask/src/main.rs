@@ -4,6 +4,7 @@
 
 mod bench;
 mod ci;
+mod clients;
 mod conformance;
 mod demo;
 mod deny;
@@ -28,6 +29,7 @@ cargo xtask <task>
   test [--heavy]    all tests, doc tests among them; --heavy: more cases and larger inputs
   wire [--check]    regenerates docs/wire.md, docs/openapi.json and docs/schema; fails when that changed something
   examples          builds and runs every package in examples/
+  clients [CLIENT…] runs official MCP clients against the server, over stdio and HTTP; needs python3 and npm
   conformance       runs the official MCP conformance suite against the fixture server; needs npm
   docs              builds the documentation, warnings are errors
   deny              licences, advisories and doubles, where cargo-deny is installed
@@ -71,6 +73,7 @@ fn run(task: &str, args: &[String]) -> Result<Outcome> {
         ("wire", []) => wire::run(wire::Mode::Write),
         ("wire", [check]) if check == "--check" => wire::run(wire::Mode::Check),
         ("examples", []) => examples::run(),
+        ("clients", names) => clients::run(names),
         ("conformance", []) => conformance::run(conformance::Build::Fixture),
         ("docs", []) => docs::run(),
         ("deny", []) => deny::run(),

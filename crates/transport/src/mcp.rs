@@ -13,6 +13,7 @@ mod empty_reads;
 pub mod level;
 mod line;
 mod logs;
+mod park;
 mod prompts;
 mod question;
 mod reporter;
@@ -29,6 +30,7 @@ mod tools;
 mod watch;
 mod window;
 
+pub(crate) use self::park::Parked;
 pub use self::{
     prompts::prompt_list,
     resources::template_list,

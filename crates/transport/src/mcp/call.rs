@@ -21,7 +21,7 @@ use super::{
 use crate::forward::{Destination, Forwarder};
 
 /// The `_meta` key by which a request of 2026-07-28 asks for log notifications.
-const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+pub(super) const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 /// A failure that the caller is told about in a tool result, with what to do about it.
 #[derive(Debug)]

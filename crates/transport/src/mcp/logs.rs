@@ -2,7 +2,8 @@
 
 use std::{
     fmt::Write as _,
-    sync::{Mutex, PoisonError},
+    future::Future,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     args::{Format, LogsArgs, Stream, WaitSeconds},
-    backend::{LogPage, LogQuery, Record, WaitUntil},
+    backend::{Backend, LogPage, LogQuery, Record, WaitUntil},
     call::{Call, Failure},
     empty_reads::{EmptyReads, Position},
     line::line,
@@ -40,24 +41,13 @@ pub(super) async fn run_logs(
     empty_reads: &Mutex<EmptyReads>,
     args: LogsArgs,
 ) -> Result<CallToolResult, Failure> {
-    let handle_only = args.max_bytes == Some(0);
-    let max_bytes = args.max_bytes.unwrap_or(DEFAULT_BYTES).clamp(MIN_BYTES, MAX_BYTES);
-    let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
-    let limit = if handle_only { 0 } else { args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT) };
-    let query = LogQuery {
-        run: args.run,
-        after: args.cursor.unwrap_or(0),
-        limit,
-        // A record's JSON is larger than its line by its common fields; what was read and does not fit is
-        // read again from the next cursor.
-        max_bytes: max_bytes * 2 + limit as usize * 200,
-        tail: args.tail.map(|tail| tail.clamp(1, MAX_LIMIT)),
-        grep: args.grep,
-        types: Vec::new(),
-        state: args.state,
-        stream: args.stream.map(Stream::as_str).map(str::to_owned),
-    };
-    let page = read(call, empty_reads, &query, args.wait_s).await?;
+    let (handle_only, max_bytes) = (args.max_bytes == Some(0), bytes(&args));
+    let query = query(&args);
+    let limit = patience(empty_reads, &query, args.wait_s)?;
+    let page = read_until(call, &query, Instant::now() + limit).await?;
+    if query.limit > 0 {
+        lock(empty_reads).note(Position::of(&query), page.records.is_empty() && !page.done, Instant::now());
+    }
     let view = View {
         query: &query,
         page: &page,
@@ -71,46 +61,102 @@ pub(super) async fn run_logs(
     })
 }
 
-/// Reads a page; when there is nothing in it yet, waits for something as long as the caller asked for, or
-/// longer when the same was read in vain before.
-async fn read(
-    call: &Call,
+fn bytes(args: &LogsArgs) -> usize {
+    let bytes = args.max_bytes.unwrap_or(DEFAULT_BYTES).clamp(MIN_BYTES, MAX_BYTES);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// What is asked of the log.
+pub(super) fn query(args: &LogsArgs) -> LogQuery {
+    let limit = match args.max_bytes {
+        Some(0) => 0,
+        _ => args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
+    };
+    LogQuery {
+        run: args.run.clone(),
+        after: args.cursor.unwrap_or(0),
+        limit,
+        // A record's JSON is larger than its line by its common fields; what was read and does not fit is
+        // read again from the next cursor.
+        max_bytes: bytes(args) * 2 + limit as usize * 200,
+        tail: args.tail.map(|tail| tail.clamp(1, MAX_LIMIT)),
+        grep: args.grep.clone(),
+        types: Vec::new(),
+        state: args.state.clone(),
+        stream: args.stream.map(Stream::as_str).map(str::to_owned),
+    }
+}
+
+fn lock(empty_reads: &Mutex<EmptyReads>) -> MutexGuard<'_, EmptyReads> {
+    empty_reads.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How long a read waits for something: as long as the caller asked for, or longer when the same was read in vain before.
+pub(super) fn patience(
     empty_reads: &Mutex<EmptyReads>,
     query: &LogQuery,
     asked: Option<WaitSeconds>,
+) -> Result<Duration, Failure> {
+    // Who says 0 means it.
+    if asked == Some(WaitSeconds::NONE) {
+        return Ok(Duration::ZERO);
+    }
+    let asked = asked.unwrap_or(WaitSeconds::NONE).limit()?;
+    Ok(lock(empty_reads).wait(Position::of(query), asked, Instant::now()))
+}
+
+/// Who reads and waits.
+pub(super) trait Reader: Sync {
+    fn backend(&self) -> &dyn Backend;
+    fn is_abandoned(&self) -> bool;
+    fn wait(
+        &self,
+        run: &str,
+        until: WaitUntil,
+        limit: Duration,
+    ) -> impl Future<Output = Result<(), Failure>> + Send;
+}
+
+impl Reader for Call {
+    fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.is_abandoned()
+    }
+
+    async fn wait(&self, run: &str, until: WaitUntil, limit: Duration) -> Result<(), Failure> {
+        self.wait_alive(run, until, limit).await
+    }
+}
+
+/// Reads a page; while there is nothing in it yet, waits for something until `deadline`.
+pub(super) async fn read_until(
+    reader: &impl Reader,
+    query: &LogQuery,
+    deadline: Instant,
 ) -> Result<LogPage, Failure> {
-    let position = Position::of(query);
-    let reads = || empty_reads.lock().unwrap_or_else(PoisonError::into_inner);
-    let limit = match asked {
-        // Who says 0 means it.
-        Some(WaitSeconds::NONE) => Duration::ZERO,
-        asked => {
-            let asked = asked.unwrap_or(WaitSeconds::NONE).limit()?;
-            reads().wait(position, asked, Instant::now())
-        }
-    };
-    let deadline = Instant::now() + limit;
-    let mut page = call.backend.logs(query.clone()).await?;
+    let mut page = reader.backend().logs(query.clone()).await?;
     if query.limit == 0 {
         return Ok(page);
     }
     let mut query = query.clone();
     while page.records.is_empty() && !page.done {
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || call.is_abandoned() {
+        if left.is_zero() || reader.is_abandoned() {
             break;
         }
-        call.wait_alive(&query.run, WaitUntil::RecordAfter(page.next), left).await?;
+        reader.wait(&query.run, WaitUntil::RecordAfter(page.next), left).await?;
         query.after = page.next;
         let (matched, scanned) = (page.matched, page.scanned);
-        page = call.backend.logs(query.clone()).await?;
+        page = reader.backend().logs(query.clone()).await?;
         page.matched += matched;
         page.scanned += scanned;
         if page.records.is_empty() {
             tokio::time::sleep(BREATH.min(left)).await;
         }
     }
-    reads().note(position, page.records.is_empty() && !page.done, Instant::now());
     Ok(page)
 }
 

@@ -159,6 +159,14 @@ impl McpServer {
         }
     }
 
+    pub(super) fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    pub(super) fn empty_reads(&self) -> &Mutex<EmptyReads> {
+        &self.empty_reads
+    }
+
     fn session_level(&self) -> Option<Level> {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }

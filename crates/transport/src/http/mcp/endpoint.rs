@@ -27,12 +27,13 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{early, name};
+use super::{early, name, parked};
 use crate::http::{
     HttpConfig, HttpLimits,
     body::{self, not_acceptable, takes},
     problem::Problem,
 };
+use crate::mcp::Parked;
 
 /// What a client has to take: which of the two comes is the server's choice.
 const FORMS: [&str; 2] = ["application/json", "text/event-stream"];
@@ -90,12 +91,16 @@ pub struct McpEndpoint<S: ServerHandler> {
     sdk: Arc<StreamableHttpService<S, NeverSessionManager>>,
     keep_alive: Duration,
     body_bytes: usize,
+    park: Option<Arc<Park>>,
 }
+
+/// Finds calls that need not be calls while they wait.
+type Park = dyn Fn(&[u8]) -> Option<Parked> + Send + Sync;
 
 impl<S: ServerHandler> Clone for McpEndpoint<S> {
     fn clone(&self) -> Self {
-        let Self { sdk, keep_alive, body_bytes } = self;
-        Self { sdk: Arc::clone(sdk), keep_alive: *keep_alive, body_bytes: *body_bytes }
+        let Self { sdk, keep_alive, body_bytes, park } = self;
+        Self { sdk: Arc::clone(sdk), keep_alive: *keep_alive, body_bytes: *body_bytes, park: park.clone() }
     }
 }
 
@@ -118,7 +123,13 @@ impl<S: ServerHandler> McpEndpoint<S> {
             .with_max_request_body_bytes(body_bytes)
             .with_cancellation_token(cut);
         let sdk = StreamableHttpService::new(move || Ok(make()), Arc::new(NeverSessionManager::default()), transport);
-        Self { sdk: Arc::new(sdk), keep_alive, body_bytes }
+        Self { sdk: Arc::new(sdk), keep_alive, body_bytes, park: None }
+    }
+
+    /// Lets calls that `park` finds wait before they are made.
+    pub(super) fn parking(mut self, park: impl Fn(&[u8]) -> Option<Parked> + Send + Sync + 'static) -> Self {
+        self.park = Some(Arc::new(park));
+        self
     }
 
     /// Answers a request. Dropping the response's body, or the future, ends the call.
@@ -142,9 +153,21 @@ impl<S: ServerHandler> McpEndpoint<S> {
             return Ok(refused);
         }
         name::fill(&mut parts.headers, &body);
-        let request = Request::from_parts(parts, Full::new(body));
         let sdk = Arc::clone(&self.sdk);
-        let answering = async move { sdk.handle(request).await.map(Body::new) };
+        let parked = self.park.as_ref().and_then(|park| park(&body)).filter(|parked| parked::agrees(&parts.headers, parked));
+        let answering = async move {
+            let body = match parked {
+                Some(Parked { until, message, .. }) => {
+                    drop(body);
+                    parked::let_go(&mut parts);
+                    until.await;
+                    Bytes::from(message)
+                }
+                None => body,
+            };
+            // In a box of its own: a call that is parked has no room for it yet.
+            Box::pin(sdk.handle(Request::from_parts(parts, Full::new(body)))).await.map(Body::new)
+        };
         let response = early::respond(answering, self.keep_alive).await;
         match response.status() {
             // Of what the SDK refuses with this, only one thing is left.

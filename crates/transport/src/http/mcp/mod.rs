@@ -7,6 +7,7 @@ mod early;
 mod endpoint;
 mod local;
 mod name;
+mod parked;
 
 use std::sync::Arc;
 
@@ -46,5 +47,8 @@ fn endpoint(app: &App) -> McpEndpoint<McpServer> {
     let closing = app.closing();
     let config =
         McpEndpointConfig { keep_alive: config.keep_alive, body_bytes: config.limits.body_bytes, cut: app.cut() };
+    let server = Arc::new(server);
+    let (parking, ending) = (Arc::clone(&server), closing.clone());
     McpEndpoint::new(move || server.for_request(closing.clone()), config)
+        .parking(move |body| parking.park(body, &ending))
 }

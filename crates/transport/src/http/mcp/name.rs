@@ -7,8 +7,8 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
+pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Methods whose name is that of a task.
 const METHODS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];
 

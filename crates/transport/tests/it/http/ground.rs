@@ -107,6 +107,11 @@ impl Ground {
         run
     }
 
+    /// The last position of its log.
+    pub(crate) async fn head(&self, run: &RunId) -> u64 {
+        self.service.snapshot(run).await.unwrap().head.0
+    }
+
     pub(crate) async fn wait(&self, run: &RunId, until: Until) {
         tokio::time::timeout(SOON, self.service.wait(run, until)).await.expect("waited too long").unwrap();
     }

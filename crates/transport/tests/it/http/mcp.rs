@@ -45,7 +45,7 @@ fn call(tool: &str, arguments: Value) -> Value {
 }
 
 /// A call of the revision without sessions.
-fn modern(tool: &str, arguments: Value, level: Option<&str>) -> Value {
+pub(super) fn modern(tool: &str, arguments: Value, level: Option<&str>) -> Value {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},

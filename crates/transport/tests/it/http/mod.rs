@@ -12,3 +12,4 @@ mod pages;
 mod resources;
 mod runs;
 mod system;
+mod waiting;

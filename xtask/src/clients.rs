@@ -17,6 +17,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
+    time::Instant,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -121,6 +122,7 @@ fn drive(programs: &Path, names: &[String]) -> Result<Outcome> {
         .iter()
         .flat_map(|client| [run::Transport::Stdio, run::Transport::Http].map(|transport| (*client, transport)))
         .collect();
+    let begun = Instant::now();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -138,6 +140,7 @@ fn drive(programs: &Path, names: &[String]) -> Result<Outcome> {
     rows.sort_by_key(|(index, _)| *index);
     let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
     println!("\n{}", table::table(STEPS, &rows));
+    println!("the scripts took {:.0} s", begun.elapsed().as_secs_f64());
     let failed: Vec<_> = rows.iter().flat_map(table::Row::failures).collect();
     if !failed.is_empty() {
         bail!(

@@ -60,18 +60,15 @@ pub(super) fn script(client: &Client, transport: Transport, server: &Path, place
     match transport {
         Transport::Stdio => command.arg("stdio"),
         Transport::Http => {
-            let (child, url, token) = serve(server, &data, &folder)?;
-            serving = Some(child);
+            let (process, url, token) = serve(server, &data, &folder)?;
+            serving = Some(process);
             command.arg(url).env("TAFFRAIL_TOKEN", token)
         }
     };
     let (said, complained) = (folder.join("steps.jsonl"), folder.join("stderr.txt"));
     command.stdin(Stdio::null()).stdout(File::create(&said)?).stderr(File::create(&complained)?);
     let ended = command.spawn().with_context(|| format!("starting {command:?}")).and_then(|mut child| wait(&mut child));
-    if let Some(mut child) = serving {
-        child.kill()?;
-        child.wait()?;
-    }
+    drop(serving);
     let steps: Vec<_> = fs::read_to_string(&said)?.lines().filter_map(Step::read).collect();
     match ended? {
         None => bail!("still running after {} s", LIMIT.as_secs()),
@@ -82,23 +79,32 @@ pub(super) fn script(client: &Client, transport: Transport, server: &Path, place
     }
 }
 
+/// A server, which ends when it is dropped.
+struct Serving(Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // What it started ends with it, however it ends.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Starts the server: its process, its URL and its token.
-fn serve(server: &Path, data: &Path, folder: &Path) -> Result<(Child, String, String)> {
+fn serve(server: &Path, data: &Path, folder: &Path) -> Result<(Serving, String, String)> {
     let mut command = Command::new(server);
     command.args(["serve", "--json", "--listen", "127.0.0.1:0", "--data-dir"]).arg(data);
     command.arg("--playbooks").arg(install::scripts().join("playbooks")).current_dir(shell::root());
     without_settings(&mut command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(folder.join("server.txt"))?);
-    let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
+    let mut serving = Serving(command.spawn().with_context(|| format!("starting {command:?}"))?);
     let mut line = String::new();
-    BufReader::new(child.stdout.take().context("no output")?).read_line(&mut line)?;
-    let told: Value = serde_json::from_str(&line).with_context(|| {
-        let _ = child.kill();
-        format!("taffrail serve did not start: {}", last_lines(&folder.join("server.txt")))
-    })?;
+    BufReader::new(serving.0.stdout.take().context("no output")?).read_line(&mut line)?;
+    let told: Value = serde_json::from_str(&line)
+        .with_context(|| format!("taffrail serve did not start: {}", last_lines(&folder.join("server.txt"))))?;
     let field = |name: &str| told[name].as_str().map(str::to_owned).with_context(|| format!("no {name} in {line}"));
     let token = fs::read_to_string(field("token_file")?).context("reading the token")?;
-    Ok((child, field("url")?, token.trim().to_owned()))
+    Ok((serving, field("url")?, token.trim().to_owned()))
 }
 
 /// Without what the person who runs this has set for runs of their own.

@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use serde_json::Value;
 
+/// Characters of a failure that are shown; the rest is in the script's own output.
+const SHOWN: usize = 300;
+
 /// One line of a script.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
@@ -62,7 +65,11 @@ impl Row {
 
     pub(super) fn failures(&self) -> impl Iterator<Item = String> {
         let failed = self.steps.iter().filter(|step| step.ok == Some(false));
-        failed.map(|step| format!("{}, {}: {}", self.name, step.name, step.detail))
+        failed.map(|step| {
+            let detail: String = step.detail.chars().take(SHOWN).collect();
+            let more = if detail.len() < step.detail.len() { "…" } else { "" };
+            format!("{}, {}: {detail}{more}", self.name, step.name)
+        })
     }
 }
 

@@ -37,24 +37,20 @@ const BREATH: Duration = Duration::from_millis(100);
 
 /// Answers `run_logs`.
 pub(super) async fn run_logs(
-    call: &Call,
+    reader: &impl Reader,
     empty_reads: &Mutex<EmptyReads>,
+    shared_fs: bool,
     args: LogsArgs,
 ) -> Result<CallToolResult, Failure> {
     let (handle_only, max_bytes) = (args.max_bytes == Some(0), bytes(&args));
     let query = query(&args);
     let limit = patience(empty_reads, &query, args.wait_s)?;
-    let page = read_until(call, &query, Instant::now() + limit).await?;
+    let page = read_until(reader, &query, Instant::now() + limit).await?;
     if query.limit > 0 {
         lock(empty_reads).note(Position::of(&query), page.records.is_empty() && !page.done, Instant::now());
     }
-    let view = View {
-        query: &query,
-        page: &page,
-        spool: page.spool.as_deref().filter(|_| call.shared_fs),
-        max_bytes,
-        handle_only,
-    };
+    let view =
+        View { query: &query, page: &page, spool: page.spool.as_deref().filter(|_| shared_fs), max_bytes, handle_only };
     Ok(match args.format {
         Format::Text => CallToolResult::success(vec![ContentBlock::text(view.text())]),
         Format::Json => view.json(),
@@ -67,7 +63,7 @@ fn bytes(args: &LogsArgs) -> usize {
 }
 
 /// What is asked of the log.
-pub(super) fn query(args: &LogsArgs) -> LogQuery {
+fn query(args: &LogsArgs) -> LogQuery {
     let limit = match args.max_bytes {
         Some(0) => 0,
         _ => args.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
@@ -92,7 +88,7 @@ fn lock(empty_reads: &Mutex<EmptyReads>) -> MutexGuard<'_, EmptyReads> {
 }
 
 /// How long a read waits for something: as long as the caller asked for, or longer when the same was read in vain before.
-pub(super) fn patience(
+fn patience(
     empty_reads: &Mutex<EmptyReads>,
     query: &LogQuery,
     asked: Option<WaitSeconds>,
@@ -109,12 +105,7 @@ pub(super) fn patience(
 pub(super) trait Reader: Sync {
     fn backend(&self) -> &dyn Backend;
     fn is_abandoned(&self) -> bool;
-    fn wait(
-        &self,
-        run: &str,
-        until: WaitUntil,
-        limit: Duration,
-    ) -> impl Future<Output = Result<(), Failure>> + Send;
+    fn wait(&self, run: &str, until: WaitUntil, limit: Duration) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 impl Reader for Call {
@@ -132,11 +123,7 @@ impl Reader for Call {
 }
 
 /// Reads a page; while there is nothing in it yet, waits for something until `deadline`.
-pub(super) async fn read_until(
-    reader: &impl Reader,
-    query: &LogQuery,
-    deadline: Instant,
-) -> Result<LogPage, Failure> {
+async fn read_until(reader: &impl Reader, query: &LogQuery, deadline: Instant) -> Result<LogPage, Failure> {
     let mut page = reader.backend().logs(query.clone()).await?;
     if query.limit == 0 {
         return Ok(page);

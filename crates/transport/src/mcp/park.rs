@@ -1,25 +1,23 @@
-//! Calls that wait and tell nothing meanwhile, before they are calls.
+//! Calls that wait and tell nothing meanwhile, answered without the SDK.
 //!
-//! What the SDK sets up for a request over HTTP takes some 50 KiB for as long as the request lasts: room for messages
-//! that such a call never sends. So it waits first, with nothing but what it waits for, and is made then, with its
-//! `wait_s` used up.
+//! What the SDK sets up for a request over HTTP takes some 50 KiB for as long as the request lasts, and a third of a
+//! millisecond: room for messages that such a call never sends. A thousand of them that wait for the same thing are
+//! answered from here, with what they wait for and nothing else, by the same code that makes the tools' results.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{CallToolResult, ProtocolVersion};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    McpServer, args,
-    args::{LogsArgs, StatusArgs, WaitSeconds},
+    McpServer,
+    args::{self, LogsArgs, StatusArgs, WaitSeconds},
     backend::{Backend, WaitUntil},
     call::{Failure, LOG_LEVEL_KEY},
     logs::{self, Reader},
+    snapshot,
 };
 
 /// A call that waits.
@@ -28,10 +26,8 @@ pub(crate) struct Parked {
     pub(crate) tool: &'static str,
     /// The revision that the request itself names; older ones have it in a header alone.
     pub(crate) revision: Option<ProtocolVersion>,
-    /// Resolves when the call is to be made.
-    pub(crate) until: BoxFuture<'static, ()>,
-    /// The message of the call, which does not wait any more.
-    pub(crate) message: Vec<u8>,
+    id: Value,
+    answer: BoxFuture<'static, Result<CallToolResult, Failure>>,
 }
 
 /// What every request of the revisions without sessions says of itself.
@@ -45,40 +41,60 @@ const REQUIRED: [&str; 3] = [
 const MOST_BYTES: usize = 64 * 1024;
 
 impl McpServer {
-    /// Parks the call that `body` is, if it is one that only waits. Whatever is wrong with it, or asked for beyond, keeps it
-    /// from that: it is then handled, or refused, as it is.
+    /// Parks the call that `body` is, if it is one that only waits. Whatever is wrong with it, or asked for beyond, leaves it
+    /// to the SDK. It waits no longer than until `ending` fires.
     pub(crate) fn park(&self, body: &[u8], ending: &CancellationToken) -> Option<Parked> {
         if body.len() > MOST_BYTES {
             return None;
         }
-        let mut message: Value = serde_json::from_slice(body).ok()?;
-        if message.get("method")?.as_str()? != "tools/call" || message.get("id")?.is_null() {
+        let message: Value = serde_json::from_slice(body).ok()?;
+        let id = message.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64())?.clone();
+        if message.get("jsonrpc")?.as_str()? != "2.0" || message.get("method")?.as_str()? != "tools/call" {
             return None;
         }
-        let params = message.get_mut("params")?.as_object_mut()?;
+        let params = message.get("params")?.as_object()?;
         let revision = revision(params.get("_meta"))?;
         let arguments = params.get("arguments")?.as_object()?.clone();
         let waiter = Waiter { backend: Arc::clone(self.backend()), ending: ending.clone() };
-        let (tool, until): (_, BoxFuture<'static, ()>) = match params.get("name")?.as_str()? {
-            "run_status" => {
-                let StatusArgs { run, after, wait_s } = args::read(Some(arguments)).ok()?;
-                let limit = wait_s.filter(|wait| *wait != WaitSeconds::NONE)?.limit().ok()?;
-                let until = after.map_or(WaitUntil::Settled, WaitUntil::StateAfter);
-                // An error is found again by the call itself, which tells it.
-                ("run_status", Box::pin(async move { drop(Reader::wait(&waiter, &run, until, limit).await) }))
-            }
-            "run_logs" => {
-                let args: LogsArgs = args::read(Some(arguments)).ok()?;
-                args.wait_s.filter(|wait| *wait != WaitSeconds::NONE)?.limit().ok()?;
-                let query = logs::query(&args);
-                let limit = logs::patience(self.empty_reads(), &query, args.wait_s).ok()?;
-                let deadline = Instant::now() + limit;
-                ("run_logs", Box::pin(async move { drop(logs::read_until(&waiter, &query, deadline).await) }))
-            }
-            _ => return None,
-        };
-        params.get_mut("arguments")?.as_object_mut()?.insert("wait_s".to_owned(), json!(0));
-        Some(Parked { tool, revision, until, message: serde_json::to_vec(&message).ok()? })
+        let shared_fs = self.shares_fs();
+        let waits = |wait: Option<WaitSeconds>| wait.filter(|wait| *wait != WaitSeconds::NONE);
+        let (tool, answer): (_, BoxFuture<'static, Result<CallToolResult, Failure>>) =
+            match params.get("name")?.as_str()? {
+                "run_status" => {
+                    let StatusArgs { run, after, wait_s } = args::read(Some(arguments)).ok()?;
+                    let limit = waits(wait_s)?.limit().ok()?;
+                    let until = after.map_or(WaitUntil::Settled, WaitUntil::StateAfter);
+                    let answer = async move {
+                        waiter.wait(&run, until, limit).await?;
+                        Ok(snapshot::result(waiter.backend.snapshot(&run).await?, shared_fs))
+                    };
+                    ("run_status", Box::pin(answer))
+                }
+                "run_logs" => {
+                    let args: LogsArgs = args::read(Some(arguments)).ok()?;
+                    waits(args.wait_s)?;
+                    let empty_reads = Arc::clone(self.empty_reads());
+                    let answer = async move { logs::run_logs(&waiter, &empty_reads, shared_fs, args).await };
+                    ("run_logs", Box::pin(answer))
+                }
+                _ => return None,
+            };
+        Some(Parked { tool, revision, id, answer })
+    }
+}
+
+impl Parked {
+    /// The message that answers the request.
+    pub(crate) async fn message(self) -> Vec<u8> {
+        let Self { tool: _, revision, id, answer } = self;
+        let result = answer.await.unwrap_or_else(Failure::into_result);
+        // Plain data, which always has a JSON form.
+        let mut result = serde_json::to_value(result).unwrap_or_default();
+        if let (None, Some(result)) = (revision, result.as_object_mut()) {
+            // Older revisions have no kinds of results.
+            result.remove("resultType");
+        }
+        json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string().into_bytes()
     }
 }
 

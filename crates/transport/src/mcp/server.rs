@@ -163,8 +163,12 @@ impl McpServer {
         &self.backend
     }
 
-    pub(super) fn empty_reads(&self) -> &Mutex<EmptyReads> {
+    pub(super) fn empty_reads(&self) -> &Arc<Mutex<EmptyReads>> {
         &self.empty_reads
+    }
+
+    pub(super) fn shares_fs(&self) -> bool {
+        self.shared_fs
     }
 
     fn session_level(&self) -> Option<Level> {
@@ -219,7 +223,7 @@ impl McpServer {
             "run" => with!(args::read(args), |args| runs::run(call, args)),
             "resume" => with!(args::read(args), |args| runs::resume(call, args)),
             "run_status" => with!(args::read(args), |args| runs::run_status(call, args)),
-            "run_logs" => with!(args::read(args), |args| logs::run_logs(call, &self.empty_reads, args)),
+            "run_logs" => with!(args::read(args), |args| logs::run_logs(call, &self.empty_reads, self.shared_fs, args)),
             "run_cancel" => with!(args::read(args), |args| runs::run_cancel(call, args)),
             "list_runs" => with!(args::read(args), |args| tables::list_runs(call, args)),
             "list_playbooks" => with!(args::read(args), |args| tables::list_playbooks(call, args)),

@@ -94,7 +94,7 @@ pub struct McpEndpoint<S: ServerHandler> {
     park: Option<Arc<Park>>,
 }
 
-/// Finds calls that need not be calls while they wait.
+/// Finds calls that only wait.
 type Park = dyn Fn(&[u8]) -> Option<Parked> + Send + Sync;
 
 impl<S: ServerHandler> Clone for McpEndpoint<S> {
@@ -126,7 +126,7 @@ impl<S: ServerHandler> McpEndpoint<S> {
         Self { sdk: Arc::new(sdk), keep_alive, body_bytes, park: None }
     }
 
-    /// Lets calls that `park` finds wait before they are made.
+    /// Answers calls that `park` finds without the SDK.
     pub(super) fn parking(mut self, park: impl Fn(&[u8]) -> Option<Parked> + Send + Sync + 'static) -> Self {
         self.park = Some(Arc::new(park));
         self
@@ -154,19 +154,16 @@ impl<S: ServerHandler> McpEndpoint<S> {
         }
         name::fill(&mut parts.headers, &body);
         let sdk = Arc::clone(&self.sdk);
-        let parked = self.park.as_ref().and_then(|park| park(&body)).filter(|parked| parked::agrees(&parts.headers, parked));
+        let parked =
+            self.park.as_ref().and_then(|park| park(&body)).filter(|parked| parked::agrees(&parts.headers, parked));
         let answering = async move {
-            let body = match parked {
-                Some(Parked { until, message, .. }) => {
-                    drop(body);
-                    parked::let_go(&mut parts);
-                    until.await;
-                    Bytes::from(message)
-                }
-                None => body,
+            let Some(parked) = parked else {
+                // In a box of its own: a call that is parked needs no room for it.
+                return Box::pin(sdk.handle(Request::from_parts(parts, Full::new(body)))).await.map(Body::new);
             };
-            // In a box of its own: a call that is parked has no room for it yet.
-            Box::pin(sdk.handle(Request::from_parts(parts, Full::new(body)))).await.map(Body::new)
+            // So that the connection can use the buffer again that the request was read into.
+            drop((parts, body));
+            parked::respond(parked.message().await)
         };
         let response = early::respond(answering, self.keep_alive).await;
         match response.status() {

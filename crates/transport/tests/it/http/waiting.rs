@@ -44,11 +44,15 @@ async fn a_wait_is_answered_when_it_is_over_however_it_was_asked_for() {
             "params": {"name": tool, "arguments": arguments}});
         let mut told = modern(tool, arguments.clone(), None);
         told["params"]["_meta"]["progressToken"] = json!(7);
-        for (headers, message) in
-            [(named(tool).to_vec(), modern(tool, arguments.clone(), None)), (vec![OLD], old), (named(tool).to_vec(), told)]
-        {
-            let (ground, headers) =
-                (Arc::clone(&ground), headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect::<Vec<_>>());
+        for (headers, message) in [
+            (named(tool).to_vec(), modern(tool, arguments.clone(), None)),
+            (vec![OLD], old),
+            (named(tool).to_vec(), told),
+        ] {
+            let (ground, headers) = (
+                Arc::clone(&ground),
+                headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect::<Vec<_>>(),
+            );
             calls.spawn(async move {
                 let headers: Vec<_> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
                 (tool, result(&send(&ground, &headers, &message).await))
@@ -68,6 +72,13 @@ async fn a_wait_is_answered_when_it_is_over_however_it_was_asked_for() {
                 assert!(text.contains("run-finished") && text.contains("next cursor: "), "{text}");
             }
         }
+    }
+    // Whichever way it comes, the result is the same, to the letter.
+    for (tool, arguments) in [("run_status", status), ("run_logs", logs)] {
+        let parked = result(&send(&ground, &named(tool), &modern(tool, arguments.clone(), None)).await);
+        let mut told = modern(tool, arguments, None);
+        told["params"]["_meta"]["progressToken"] = json!(7);
+        assert_eq!(parked, result(&send(&ground, &named(tool), &told).await));
     }
     ground.service.close().await;
 }
@@ -112,7 +123,8 @@ async fn what_is_wrong_is_told_at_once() {
     unknown["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2031-01-01");
     assert!(refused(named("run_status").to_vec(), unknown).await["error"]["code"].is_i64());
     // Arguments that are wrong, and a run that is not there.
-    for arguments in [json!({"run": run, "wait_s": -1}), json!({"run": "no-run", "wait_s": 60}), json!({"wait_s": 60})] {
+    for arguments in [json!({"run": run, "wait_s": -1}), json!({"run": "no-run", "wait_s": 60}), json!({"wait_s": 60})]
+    {
         let answer = refused(named("run_status").to_vec(), modern("run_status", arguments, None)).await;
         assert_eq!(answer["result"]["isError"], true, "{answer}");
     }

@@ -53,8 +53,8 @@ async fn go_on(call: &Call, resume: ResumeRun) -> Result<RunHandle, Failure> {
         && call.cx.can_elicit()
     {
         let snapshot = call.backend.snapshot(run).await?;
-        let given = |pending: &Pending| pending.is_given_in(&resume.inputs);
-        if Pending::of(&snapshot).is_some_and(|pending| !given(&pending)) {
+        if let Some(pending) = Pending::of(&snapshot).filter(|pending| !pending.is_given_in(&resume.inputs)) {
+            call.tasks.ask_again(&pending);
             return Ok(RunHandle { run: run.clone(), after: snapshot::head(&snapshot) });
         }
     }

@@ -103,13 +103,17 @@ pub struct McpServer {
     /// What the session is subscribed to, where there is one.
     subscriptions: Option<Subscriptions>,
     mrtr: Mrtr,
+    tasks: Tasks,
 }
 
 impl McpServer {
     /// A server that answers from `backend`.
     pub fn new(backend: Arc<dyn Backend>, config: &McpConfig) -> Self {
         let McpConfig { event_logger, shared_fs, progress } = config;
+        let shares = *shared_fs;
+        let tasks = Tasks::new(Arc::clone(&backend), move |document| snapshot::result(document, shares));
         Self {
+            tasks,
             backend,
             shared_fs: *shared_fs,
             progress: *progress,
@@ -156,6 +160,7 @@ impl McpServer {
             hung_up: ending,
             subscriptions: None,
             mrtr: self.mrtr.clone(),
+            tasks: self.tasks.clone(),
         }
     }
 
@@ -186,7 +191,7 @@ impl McpServer {
         let peer = || Destination::Peer(context.peer.clone());
         let call = Call {
             backend: Arc::clone(&self.backend),
-            tasks: self.tasks(),
+            tasks: self.tasks.clone(),
             level,
             destination: self.destination.clone().unwrap_or_else(peer),
             logger: Arc::clone(&self.logger),
@@ -396,7 +401,7 @@ impl ServerHandler for McpServer {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.tasks().get(&request.task_id, &context).await
+        self.tasks.get(&request.task_id, &context).await
     }
 
     async fn update_task(
@@ -404,7 +409,7 @@ impl ServerHandler for McpServer {
         request: UpdateTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.tasks().update(&request.task_id, request.input_responses).await
+        self.tasks.update(&request.task_id, request.input_responses).await
     }
 
     async fn cancel_task(
@@ -412,7 +417,7 @@ impl ServerHandler for McpServer {
         request: CancelTaskParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.tasks().cancel(&request.task_id).await
+        self.tasks.cancel(&request.task_id).await
     }
 
     #[expect(deprecated, reason = "revisions up to 2025-11-25 have it")]
@@ -455,11 +460,6 @@ impl ServerHandler for McpServer {
 }
 
 impl McpServer {
-    fn tasks(&self) -> Tasks {
-        let shared_fs = self.shared_fs;
-        Tasks::new(Arc::clone(&self.backend), move |document| snapshot::result(document, shared_fs))
-    }
-
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let names: Vec<_> = self.tools.iter().map(|tool| &*tool.name).collect();
         let text = format!("unknown tool `{name}`; there are {}", names.join(", "));

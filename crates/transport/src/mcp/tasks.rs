@@ -25,7 +25,12 @@
 //! }
 //! ```
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use rmcp::{
     ErrorData, RoleServer,
@@ -58,11 +63,17 @@ pub fn declared(context: &RequestContext<RoleServer>) -> bool {
 /// The runs of a [`Backend`] as tasks.
 ///
 /// A backend shows a caller only what is the caller's, so a task of somebody else is one that does not exist.
+///
+/// Clones share what they know of questions that a person did not want to answer.
 #[derive(Clone)]
 pub struct Tasks {
     backend: Arc<dyn Backend>,
     result: Arc<dyn Fn(Value) -> CallToolResult + Send + Sync>,
+    declined: Arc<Mutex<VecDeque<String>>>,
 }
+
+/// Approvals remembered as declined. One that is pushed out is asked about again.
+const DECLINED_KEPT: usize = 1024;
 
 impl fmt::Debug for Tasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -73,7 +84,7 @@ impl fmt::Debug for Tasks {
 impl Tasks {
     /// Tasks whose result, once the run is over, is what `result` makes of its snapshot.
     pub fn new(backend: Arc<dyn Backend>, result: impl Fn(Value) -> CallToolResult + Send + Sync + 'static) -> Self {
-        Self { backend, result: Arc::new(result) }
+        Self { backend, result: Arc::new(result), declined: Arc::default() }
     }
 
     /// The answer to the call that started `run`, or goes on with it.
@@ -91,8 +102,8 @@ impl Tasks {
 
     /// `tasks/get`.
     ///
-    /// A run that waits for a person is `input_required` where the request declares elicitation, else `working`, and the
-    /// status message says what it waits for. One whose server ended is `failed`: the run itself can be resumed.
+    /// A run that waits for a person is `input_required` where the request declares elicitation, else, and once the person
+    /// has declined to be asked, `working`, and the status message says what it waits for. One whose server ended is `failed`: the run itself can be resumed.
     ///
     /// # Errors
     ///
@@ -104,7 +115,7 @@ impl Tasks {
             "done" | "halt" => TaskPayload::Completed { result: self.result(snapshot)? },
             "cancelled" => TaskPayload::Cancelled,
             "interrupted" => TaskPayload::Failed { error: interrupted(&task, snapshot) },
-            _ => match Pending::of(&snapshot).filter(|_| can_elicit(context)) {
+            _ => match Pending::of(&snapshot).filter(|pending| can_elicit(context) && !self.is_declined(pending)) {
                 Some(pending) => {
                     let request = pending.request().map(|request| (pending.approval, request));
                     TaskPayload::InputRequired { input_requests: request.into_iter().collect() }
@@ -116,7 +127,7 @@ impl Tasks {
     }
 
     /// `tasks/update`: the answers of a person. One to something that the run does not wait for, or not any more, is passed
-    /// over; declining or closing a question decides nothing.
+    /// over; declining or closing a question decides nothing, and it is not asked again until the run is resumed.
     ///
     /// # Errors
     ///
@@ -131,7 +142,10 @@ impl Tasks {
         };
         match response.get("action").and_then(Value::as_str) {
             Some("accept") => {}
-            Some("decline" | "cancel") => return Ok(()),
+            Some("decline" | "cancel") => {
+                self.decline(pending.approval);
+                return Ok(());
+            }
             _ => return Err(refuse("`action` must be accept, decline or cancel")),
         }
         let content = response.get("content").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -159,6 +173,28 @@ impl Tasks {
             Ok(Ok(Err(error))) => Err(failed(error)),
             _ => Ok(()),
         }
+    }
+
+    fn declined(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.declined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_declined(&self, pending: &Pending) -> bool {
+        self.declined().contains(&pending.approval)
+    }
+
+    /// A client asks its person whenever it sees the question, so one that was declined is not shown again.
+    fn decline(&self, approval: String) {
+        let mut declined = self.declined();
+        declined.push_back(approval);
+        if declined.len() > DECLINED_KEPT {
+            declined.pop_front();
+        }
+    }
+
+    /// Shows the question again.
+    pub(super) fn ask_again(&self, pending: &Pending) {
+        self.declined().retain(|approval| *approval != pending.approval);
     }
 
     async fn snapshot(&self, id: &str) -> Result<Value, ErrorData> {

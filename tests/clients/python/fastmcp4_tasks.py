@@ -57,18 +57,26 @@ async def approve():
 
 
 async def decline():
-    """A question that is declined decides nothing: the run stays as it is, and so does the task."""
-    async with client() as taffrail:
+    """A question that is declined decides nothing, and its person is not asked again."""
+    asked = []
+
+    async def answer(message, response_type, params, context):
+        asked.append(message)
+        return ElicitResult(action="decline")
+
+    async with client(elicitation_handler=answer) as taffrail:
         task = await call_tool_task(taffrail, "run", {"playbook": "gate"})
-        # Without a handler the client does not say that it can ask, and the task only works on.
+        try:
+            await asyncio.wait_for(task.result(), timeout=6)
+        except asyncio.TimeoutError:
+            pass
+        expect("questions", len(asked), 1)
         state = await task.status()
-        while "Ship it?" not in (state.status_message or ""):
-            expect("task", state.status, "working")
-            await asyncio.sleep(0.1)
-            state = await task.status()
+        expect("task", state.status, "working")
+        expect("reason", "Ship it?" in (state.status_message or ""), True)
         await task.cancel()
         expect("task", (await task.wait(timeout=10)).status, "cancelled")
-        return "working, and says what it waits for"
+        return "asked once; working, and says what it waits for"
 
 
 async def cancel():

@@ -84,8 +84,8 @@ impl Jobs {
     }
 
     /// The answer to the call that started a run.
-    pub(crate) async fn created(&self, run: &str) -> Result<CreateTaskResult, ErrorData> {
-        self.tasks(run).await?.created(run).await
+    pub(crate) async fn created(&self, run: &str, cx: &Context) -> Result<CreateTaskResult, ErrorData> {
+        self.tasks(run).await?.created(run, cx).await
     }
 
     /// The result of a run, once it is over.

@@ -58,7 +58,7 @@ pub(super) async fn call(
         ASK_FIRST => return ask_first(fixture, request, cx).await,
         name => return Err(unknown(name)),
     };
-    Ok(jobs.created(&run).await?.into())
+    Ok(jobs.created(&run, &cx).await?.into())
 }
 
 /// The question comes before the task: what it asks is in the call's own answer.
@@ -67,12 +67,13 @@ async fn ask_first(
     request: CallToolRequestParams,
     cx: Context,
 ) -> Result<CallToolResponse, ErrorData> {
+    let context = cx.clone();
     asks::tool(fixture, request, cx, &["user_name"], |cx, _| async move {
         let name = question("What is your name?", json!({ "name": { "type": "string" } }));
         let Reply::Accepted(answer) = cx.elicit(name).await else { return Ok(text("nobody to greet").into()) };
         let inputs = JsonObject::from_iter([("name".to_owned(), word(&answer, "name").into())]);
         let run = fixture.jobs.start("greet", inputs).await?;
-        fixture.jobs.created(&run).await.map(CallToolResponse::from)
+        fixture.jobs.created(&run, &context).await.map(CallToolResponse::from)
     })
     .await
 }

@@ -112,6 +112,21 @@ impl Service {
         Ok(self.stored(run, None).await?.secrets_of(inputs).0)
     }
 
+    /// Names of the secrets that a run which rests needs again to go on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Service::resume`], when the run does not rest.
+    pub async fn secrets_of(&self, run: &RunId) -> Result<Vec<String>, RunsError> {
+        Ok(self.stored(run, None).await?.data.origin.map(|origin| origin.secrets).unwrap_or_default())
+    }
+
+    /// The run that a checkpoint is of, told by its id alone: whether there is such a run, and whether this is its
+    /// checkpoint now, is another question.
+    pub fn run_of_checkpoint(checkpoint: &str) -> Option<RunId> {
+        ids::run_of(checkpoint)
+    }
+
     /// Locks a run that rests.
     ///
     /// A host lets go of it a moment after the record that says so; or it is one that goes on with it just now, in

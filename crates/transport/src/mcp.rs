@@ -10,6 +10,7 @@ mod call;
 mod changes;
 mod completion;
 mod empty_reads;
+mod form;
 pub mod level;
 mod line;
 mod logs;

@@ -112,6 +112,14 @@ impl Backend for ServiceBackend {
         })
     }
 
+    fn run_of_checkpoint(&self, checkpoint: &str) -> Option<String> {
+        Service::run_of_checkpoint(checkpoint).map(|run| run.to_string())
+    }
+
+    fn secrets<'a>(&'a self, run: &'a str) -> Reply<'a, Vec<String>> {
+        Box::pin(async move { Ok(self.service.secrets_of(&run_id(run)?).await?) })
+    }
+
     fn snapshot<'a>(&'a self, run: &'a str) -> Reply<'a, Value> {
         Box::pin(async move {
             let run = run_id(run)?;

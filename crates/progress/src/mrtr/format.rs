@@ -92,8 +92,10 @@ pub(crate) fn read_past(bytes: &[u8]) -> Option<Past> {
 }
 
 /// The answer of a client.
-pub(crate) fn read_answer(value: &Value) -> Result<Reply, serde_json::Error> {
-    Answer::deserialize(value).map(reply)
+pub(crate) fn read_answer(value: &Value) -> Result<Reply, &'static str> {
+    let shape =
+        "an answer is an object with `action` (accept, decline or cancel) and, when accepted, an object `content`";
+    Answer::deserialize(value).map(reply).map_err(|_| shape)
 }
 
 fn reply(answer: Answer) -> Reply {

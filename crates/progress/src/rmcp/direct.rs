@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use rmcp::{
     Peer, RoleServer,
-    model::{CancelledNotificationParam, ClientResult, ElicitRequest, RequestId, ServerRequest},
+    model::{CancelledNotificationParam, ClientResult, ElicitRequest, ProtocolVersion, RequestId, ServerRequest},
     service::PeerRequestOptions,
 };
+use serde_json::{Map, Value};
 use taffrail_mcp_core::{BoxFuture, Elicitor, Question, Reply};
 
 use super::mrtr::form;
@@ -15,18 +16,36 @@ use crate::mrtr::read_answer;
 /// The person behind a session's client.
 pub(super) struct Person {
     peer: Peer<RoleServer>,
+    revision: ProtocolVersion,
     /// After this, the question is withdrawn.
     patience: Duration,
 }
 
 impl Person {
-    pub(super) const fn new(peer: Peer<RoleServer>, patience: Duration) -> Self {
-        Self { peer, patience }
+    pub(super) const fn new(peer: Peer<RoleServer>, revision: ProtocolVersion, patience: Duration) -> Self {
+        Self { peer, revision, patience }
+    }
+
+    /// The form as the session's revision has it: before 2025-11-25 choices had their titles in a list beside them.
+    fn form(&self, question: &Question) -> Value {
+        let mut form = form(question);
+        if self.revision >= ProtocolVersion::V_2025_11_25 {
+            return form;
+        }
+        let fields = form.get_mut("requestedSchema").and_then(|schema| schema.get_mut("properties"));
+        for field in fields.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+            let Some(field) = field.as_object_mut() else { continue };
+            let Some(Value::Array(choices)) = field.remove("oneOf") else { continue };
+            let of = |key: &str| choices.iter().filter_map(|choice| choice.get(key).cloned()).collect::<Vec<_>>();
+            field.insert("enum".to_owned(), of("const").into());
+            field.insert("enumNames".to_owned(), of("title").into());
+        }
+        form
     }
 
     /// `None` where nothing was decided: no answer, or none of this protocol.
     async fn ask(&self, question: &Question) -> Option<Reply> {
-        let params = serde_json::from_value(form(question)).ok()?;
+        let params = serde_json::from_value(self.form(question)).ok()?;
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
         let asked = self.peer.send_cancellable_request(request, PeerRequestOptions::default()).await.ok()?;
         let mut withdrawn = Withdrawn { peer: &self.peer, id: Some(asked.id.clone()) };

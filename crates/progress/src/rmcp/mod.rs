@@ -46,7 +46,7 @@ use crate::{
     BoxFuture, Config, Notification, ProgressSink, ProgressSource, ProgressToken, RequestProgress, SinkError, Source,
 };
 
-pub use mrtr::Mrtr;
+pub use mrtr::{Mrtr, takes_forms};
 
 /// An rmcp server whose request contexts report progress.
 ///

@@ -12,8 +12,8 @@ use rmcp::{
     ErrorData, RoleServer,
     model::{
         CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse, GetPromptResult,
-        InputRequest, InputRequiredResult, InputResponses, JsonObject, ReadResourceRequestParams, ReadResourceResponse,
-        ReadResourceResult,
+        InputRequest, InputRequiredResult, InputResponses, JsonObject, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ReadResourceResult,
     },
     service::RequestContext,
 };
@@ -247,12 +247,14 @@ impl Mrtr {
 
     /// Since 2026-07-28 there is a result that asks; before that there were requests of the server's own.
     fn way(&self, cx: &RequestContext<RoleServer>) -> Way {
-        if cx.client_capabilities().is_none_or(|capabilities| capabilities.elicitation.is_none()) {
+        if !takes_forms(cx) {
             return Way::None;
         }
         match cx.protocol_version() {
             Some(version) if !version.has_initialize() => Way::Replay,
-            Some(_) if self.sessions => Way::Direct(Arc::new(direct::Person::new(cx.peer.clone(), self.ttl))),
+            Some(version) if self.sessions && version >= ProtocolVersion::V_2025_06_18 => {
+                Way::Direct(Arc::new(direct::Person::new(cx.peer.clone(), version, self.ttl)))
+            }
             _ => Way::None,
         }
     }
@@ -307,6 +309,13 @@ fn input(question: Question) -> Result<InputRequest, ErrorData> {
     serde_json::from_value(json!({"method": "elicitation/create", "params": params})).map_err(|error| {
         ErrorData::internal_error(format!("the schema of a question is not one of MCP: {error}"), None)
     })
+}
+
+/// Whether the client of a request says that it can ask its person by a form. Who names no way of asking means that one;
+/// who names only URLs does not. (MCP 2025-11-25, "Elicitation", capabilities.)
+pub fn takes_forms(cx: &RequestContext<RoleServer>) -> bool {
+    let elicitation = cx.client_capabilities().and_then(|capabilities| capabilities.elicitation);
+    elicitation.is_some_and(|elicitation| elicitation.form.is_some() || elicitation.url.is_none())
 }
 
 /// The parameters of `elicitation/create`.

@@ -287,3 +287,27 @@ async fn who_cannot_be_asked_dismisses() {
     legacy.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})).await;
     assert_eq!(legacy.receive().await["result"]["content"][0]["text"], text);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_asked_at_once_and_a_question_that_nobody_answers_is_withdrawn() {
+    let mrtr = Mrtr::new(StateKey::random().unwrap()).sessions().ttl(Duration::from_secs(5));
+    let mut client = Client::connect(Server::new(mrtr), 1 << 16).await;
+    let call = json!({"name": "paint", "arguments": {"what": "it"}});
+    client.send(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call})).await;
+    let first = client.receive().await;
+    assert_eq!(
+        (&first["method"], &first["params"]["message"]),
+        (&json!("elicitation/create"), &json!("Which colour?"))
+    );
+    let answer = json!({"action": "accept", "content": {"x": "red"}});
+    client.send(&json!({"jsonrpc": "2.0", "id": first["id"], "result": answer})).await;
+    let second = client.receive().await;
+    assert_eq!(second["params"]["message"], "And the other?");
+    // Nobody answers this one.
+    let mut after = [client.receive().await, client.receive().await];
+    after.sort_by_key(|message| message["id"].is_null());
+    let [answer, withdrawn] = after;
+    assert_eq!(answer["result"]["content"][0]["text"], "paint: \"it\" in red and dismissed");
+    assert_eq!(withdrawn["method"], "notifications/cancelled");
+    assert_eq!(withdrawn["params"]["requestId"], second["id"]);
+}

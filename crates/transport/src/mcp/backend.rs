@@ -46,6 +46,12 @@ pub trait Backend: Send + Sync + 'static {
     /// [`BackendErrorKind::Invalid`], and nothing is stored then.
     fn decide(&self, request: Decide) -> Reply<'_, RunHandle>;
 
+    /// The run that a checkpoint is of, where its id tells; it need not exist.
+    fn run_of_checkpoint(&self, checkpoint: &str) -> Option<String>;
+
+    /// Names of the secrets that a suspended run has to be given again to go on: they are never stored.
+    fn secrets<'a>(&'a self, run: &'a str) -> Reply<'a, Vec<String>>;
+
     /// The snapshot document of a run, now.
     fn snapshot<'a>(&'a self, run: &'a str) -> Reply<'a, Value>;
 

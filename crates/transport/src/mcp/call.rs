@@ -65,11 +65,6 @@ pub(super) fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
 }
 
-/// Whether the client says in this request, or said when its session began, that it can ask its person.
-pub(super) fn can_elicit(context: &RequestContext<RoleServer>) -> bool {
-    context.client_capabilities().is_some_and(|capabilities| capabilities.elicitation.is_some())
-}
-
 /// The level from which on a call's events are to be sent, if at all: in the request itself since
 /// 2026-07-28, set for the session before.
 ///
@@ -105,6 +100,8 @@ pub(super) struct Call {
     pub(super) context: RequestContext<RoleServer>,
     /// Asks, and reports progress.
     pub(super) cx: ToolContext,
+    /// It is made again, with what a person has answered.
+    pub(super) brings_answers: bool,
     /// Send events of this level and above while waiting.
     pub(super) level: Option<Level>,
     pub(super) destination: Destination,

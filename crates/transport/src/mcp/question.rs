@@ -7,7 +7,7 @@ use rmcp::model::InputRequest;
 use serde_json::{Map, Value, json};
 use taffrail_mcp_core::{Decision, Question};
 
-use super::backend::Decide;
+use super::{backend::Decide, form};
 
 /// The field of the form in which a gate is decided. That a form was sent decides nothing by itself.
 const DECISION: &str = "decision";
@@ -19,7 +19,8 @@ pub(super) struct Pending {
     /// Its id; no other question has it.
     pub(super) approval: String,
     hash: String,
-    seen: u64,
+    /// The thread's head when it was asked.
+    pub(super) seen: u64,
     /// It asks for an answer, not for a decision.
     answer: bool,
     /// The question itself.
@@ -46,10 +47,11 @@ impl Pending {
         let what = text(approval, "message")?;
         let place = format!("{} waits at {}, run {run}", text(snapshot, "playbook")?, text(approval, "state")?);
         let schema = approval.get("schema").and_then(Value::as_object);
-        let question = Question {
-            message: format!("{what}\n\n({place})"),
-            schema: schema.cloned().unwrap_or_else(|| decision_schema(&what)),
+        let form = match schema {
+            Some(schema) => form::of(schema)?,
+            None => decision_schema(&what),
         };
+        let question = Question { message: format!("{what}\n\n({place})"), schema: form };
         let pending = Self {
             run,
             approval: text(approval, "approval")?,

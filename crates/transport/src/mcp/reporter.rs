@@ -1,8 +1,10 @@
 //! A run's records as the progress of the call that waits for it.
 //!
 //! The number is states done, of how many the playbook has where that is known; the branches of a state that fans out
-//! share it, by the tree of `taffrail-progress`. The message is where the run is and what it last wrote. Going back to a
-//! state, trying again and joining late slow the number down and never turn it back.
+//! share it, by the tree of `taffrail-progress`. The message is where the run is and what it last wrote.
+//!
+//! A state is done when the run goes on to another one. What it writes before that moves the number towards its end and
+//! never there, however often it is repaired; what it writes when the run comes back to it moves the last thousandth.
 
 use std::collections::HashMap;
 
@@ -32,18 +34,26 @@ struct Part {
     state: String,
     branch: Branch,
     work: Work,
+    /// The run has gone on from it, once at least.
+    done: bool,
 }
 
 #[derive(Debug)]
 enum Work {
-    /// Not begun, or done for now: it may begin again.
+    /// Not begun.
     Idle,
     /// It writes lines; how many there will be nobody knows.
     Lines(CountingProgress),
-    Fan {
-        set: Branches,
-        items: HashMap<u64, (Branch, CountingProgress)>,
-    },
+    /// It has branches.
+    Fan { set: Branches, items: HashMap<u64, Item> },
+}
+
+/// One branch of a state.
+#[derive(Debug)]
+struct Item {
+    branch: Branch,
+    lines: CountingProgress,
+    done: bool,
 }
 
 /// The fields that are looked at.
@@ -57,6 +67,10 @@ struct Fields {
     depth: u64,
     #[serde(default)]
     step: u64,
+    #[serde(default)]
+    policy: Option<String>,
+    #[serde(default)]
+    to: Option<String>,
     #[serde(default)]
     index: Option<u64>,
     #[serde(default)]
@@ -94,7 +108,11 @@ impl Reporter {
                 self.begin();
             }
             "state-done" if fields.depth == 0 => {
-                if let Some(part) = self.part(state).and_then(|at| self.parts.get_mut(at)) {
+                let goes_on = matches!(fields.policy.as_deref(), Some("ok" | "escalate"));
+                if goes_on
+                    && fields.to.as_deref() != Some(state)
+                    && let Some(part) = self.part(state).and_then(|at| self.parts.get_mut(at))
+                {
                     part.finish();
                 }
             }
@@ -118,12 +136,17 @@ impl Reporter {
     /// The call that reports ends here: the last words, and, where the run is done, all of the number.
     pub(super) fn end(&mut self, snapshot: &Value) {
         let words = told::of_snapshot(snapshot, None);
-        let running = snapshot.get("status").and_then(Value::as_str) == Some("running");
-        if !running && let Some(part) = self.current_part() {
-            // A state that is done has nothing to count any more: its next try says it.
-            let _ = part.branch.counting_progress(None).emit_with(&words);
+        let status = snapshot.get("status").and_then(Value::as_str).unwrap_or_default();
+        if status != "running" {
+            if self.current.is_none() {
+                self.current = self.part("");
+            }
+            if let Some(part) = self.current_part() {
+                // With a try of its own: what it was doing is over.
+                let _ = part.branch.counting_progress(None).emit_with(&words);
+            }
         }
-        if snapshot.get("status").and_then(Value::as_str) == Some("done") {
+        if status == "done" {
             for part in std::mem::take(&mut self.parts) {
                 part.branch.done();
             }
@@ -149,10 +172,12 @@ impl Reporter {
 
     fn begin(&mut self) {
         let step = self.step;
-        if let Some(part) = self.current_part() {
-            let lines = part.branch.counting_progress(None);
+        let Some(part) = self.current_part() else { return };
+        if matches!(part.work, Work::Idle) {
+            part.work = Work::Lines(part.branch.counting_progress(None));
+        }
+        if let Work::Lines(lines) = &part.work {
             let _ = lines.emit_with(told::line(Some(&part.state), step, None));
-            part.work = Work::Lines(lines);
         }
     }
 
@@ -168,7 +193,7 @@ impl Reporter {
         let counted = match (&part.work, index) {
             (Work::Lines(lines), _) => lines,
             (Work::Fan { items, .. }, Some(index)) => match items.get(&index) {
-                Some((_, lines)) => lines,
+                Some(item) => &item.lines,
                 None => return,
             },
             _ => return,
@@ -179,36 +204,42 @@ impl Reporter {
 
 impl Part {
     fn new(state: &str, branch: Branch) -> Self {
-        Self { state: state.to_owned(), branch, work: Work::Idle }
+        Self { state: state.to_owned(), branch, work: Work::Idle, done: false }
     }
 
-    /// A branch of the state begins; the state fans out with the first.
+    /// A branch of the state begins, or begins again; the state fans out with the first.
     fn join(&mut self, index: u64) {
-        if let Work::Lines(_) = self.work
+        if !self.done
+            && let Work::Lines(_) = self.work
             && let Work::Lines(lines) = std::mem::replace(&mut self.work, Work::Idle)
             && let Ok(set) = lines.branches()
         {
             self.work = Work::Fan { set, items: HashMap::new() };
         }
         if let Work::Fan { set, items } = &mut self.work
+            && !items.contains_key(&index)
             && let Ok(branch) = set.branch(1.0)
         {
             let lines = branch.counting_progress(None);
-            items.insert(index, (branch, lines));
+            items.insert(index, Item { branch, lines, done: false });
         }
     }
 
+    /// A branch is done, as far as is known: the state may be repaired.
     fn leave(&mut self, index: u64) {
         if let Work::Fan { items, .. } = &mut self.work
-            && let Some((branch, _)) = items.remove(&index)
+            && let Some(item) = items.get_mut(&index)
+            && !std::mem::replace(&mut item.done, true)
         {
-            branch.done();
+            let _ = item.branch.percent_progress().emit(1.0);
         }
     }
 
-    /// Done, as far as is known: the run may come back to it.
+    /// The run goes on from the state. It may come back, as often as it likes: what it does then is a try of its own, once.
     fn finish(&mut self) {
-        self.work = Work::Idle;
-        let _ = self.branch.percent_progress().emit(1.0);
+        if !std::mem::replace(&mut self.done, true) {
+            self.work = Work::Idle;
+            let _ = self.branch.percent_progress().emit(1.0);
+        }
     }
 }

@@ -49,14 +49,17 @@ fn in_memory(handle: RunHandle) -> Begun {
 
 /// Lets a run go on; or leaves it as it is where it waits for something that was not given and its person can be asked.
 async fn go_on(call: &Call, resume: ResumeRun) -> Result<RunHandle, Failure> {
-    if let Some(run) = &resume.run
-        && call.cx.can_elicit()
+    let ResumeRun { run, checkpoint, inputs } = &resume;
+    let of_checkpoint = || call.backend.run_of_checkpoint(checkpoint.as_deref()?);
+    if call.cx.can_elicit()
+        && let Some(run) = run.clone().or_else(of_checkpoint)
+        && let Ok(snapshot) = call.backend.snapshot(&run).await
+        && let Some(pending) = Pending::of(&snapshot).filter(|pending| !pending.is_given_in(inputs))
+        // Another checkpoint is a mistake, which the resume tells.
+        && checkpoint.as_ref().is_none_or(|given| snapshot.get("checkpoint").and_then(Value::as_str) == Some(given))
     {
-        let snapshot = call.backend.snapshot(run).await?;
-        if let Some(pending) = Pending::of(&snapshot).filter(|pending| !pending.is_given_in(&resume.inputs)) {
-            call.tasks.ask_again(&pending);
-            return Ok(RunHandle { run: run.clone(), after: snapshot::head(&snapshot) });
-        }
+        call.tasks.ask_again(&pending);
+        return Ok(RunHandle { run, after: snapshot::head(&snapshot) });
     }
     Ok(call.backend.resume(resume).await?)
 }
@@ -90,8 +93,9 @@ async fn outcome(
     inputs: Map<String, Value>,
     limit: Duration,
 ) -> Result<CallToolResponse, Failure> {
-    if tasks::declared(&call.context) {
-        return Ok(call.tasks.created(&run).await?.into());
+    // A client that brings an answer had no task when it was asked.
+    if tasks::declared(&call.context) && !call.brings_answers {
+        return Ok(call.tasks.created(&run, &call.context).await?.into());
     }
     let mut watched = Watched::new(call, run, after).await;
     loop {
@@ -102,22 +106,37 @@ async fn outcome(
         // What is asked is what it waited for when it was asked: by the time of the answer it may wait for something else.
         let asked = call.cx.once(async { Ok::<_, Failure>(question::asked_in(&snapshot)) }).await?;
         let Some(pending) = Pending::of(&asked) else { return Ok(snapshot::result(snapshot, call.shared_fs).into()) };
+        let moved_on = || call.backend.wait(&watched.run, WaitUntil::StateAfter(pending.seen));
         let reply = tokio::select! {
+            // An answer that is there comes first.
+            biased;
             reply = call.cx.elicit(pending.question.clone()) => reply,
+            // Somebody else has decided, or ended the run; the question is withdrawn.
+            moved = moved_on() => {
+                moved?;
+                continue;
+            }
             () = call.abandoned() => Reply::Dismissed,
         };
         let Reply::Accepted(content) = reply else {
             return Ok(snapshot::result(snapshot, call.shared_fs).into());
         };
-        let decide = pending.decide(content, inputs.clone()).map_err(Failure::arguments)?;
+        let still = |what: String| {
+            Failure::arguments(format!("{what}; nothing was decided, and run {} still waits for it", watched.run))
+        };
+        let decide = pending.decide(content, inputs.clone()).map_err(still)?;
         let decided = call.cx.once(async {
             match call.backend.decide(decide).await {
-                Ok(_) => Ok(()),
+                Ok(_) => Ok(true),
                 // Somebody was first; what came of it is what the caller gets.
-                Err(BackendError { kind: BackendErrorKind::Conflict, .. }) => Ok(()),
-                Err(error) => Err(error),
+                Err(BackendError { kind: BackendErrorKind::Conflict, .. }) => Ok(false),
+                Err(BackendError { kind: BackendErrorKind::Invalid, message }) => Err(still(message)),
+                Err(error) => Err(error.into()),
             }
         });
-        decided.await?;
+        if !decided.await? {
+            // Who was first goes on with it in a moment.
+            call.wait(&watched.run, WaitUntil::StateAfter(pending.seen), limit).await?;
+        }
     }
 }

@@ -9,12 +9,12 @@ use futures_util::FutureExt as _;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, ConstString,
-        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
-        GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams, CompleteRequestParams,
+        CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
+        GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams, InitializeResult,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
         ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod,
-        SubscriptionFilter, Tool, UpdateTaskParams,
+        SubscriptionFilter, Tool, UpdateTaskMethod, UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -186,6 +186,7 @@ impl McpServer {
         cx: ToolContext,
         context: RequestContext<RoleServer>,
         level: Option<Level>,
+        brings_answers: bool,
         arguments: Option<Map<String, Value>>,
     ) -> Result<CallToolResponse, ErrorData> {
         let peer = || Destination::Peer(context.peer.clone());
@@ -199,6 +200,7 @@ impl McpServer {
             hung_up: self.hung_up.clone(),
             context,
             cx,
+            brings_answers,
         };
         let name = call.cx.handler_name();
         match self.dispatch(&call, name, arguments).await {
@@ -266,6 +268,8 @@ impl ServerHandler for McpServer {
         if let (None, Some(resources)) = (&self.subscriptions, &mut result.capabilities.resources) {
             resources.subscribe = None;
         }
+        // Whoever begins with a handshake is of a revision whose tasks are others.
+        result.capabilities.extensions = None;
         Ok(result)
     }
 
@@ -381,11 +385,13 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let level = requested_level(&context, self.session_level())?;
-        let name = request.name.clone();
+        let (name, brings_answers) = (request.name.clone(), request.request_state.is_some());
         // rmcp never answers a request whose handler panics. Nothing of ours is left half done: what a tool
         // changes is changed by the backend.
         let done = AssertUnwindSafe(progress::report(context, self.progress, |context| {
-            self.mrtr.tool(request, context.clone(), |cx, arguments| self.answer(cx, context, level, arguments))
+            self.mrtr.tool(request, context.clone(), |cx, arguments| {
+                self.answer(cx, context, level, brings_answers, arguments)
+            })
         }));
         done.catch_unwind().await.unwrap_or_else(|_panic| {
             tracing::error!(tool = %name, "a tool call panicked");
@@ -401,22 +407,25 @@ impl ServerHandler for McpServer {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
+        only_modern::<GetTaskMethod>(&context)?;
         self.tasks.get(&request.task_id, &context).await
     }
 
     async fn update_task(
         &self,
         request: UpdateTaskParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        only_modern::<UpdateTaskMethod>(&context)?;
         self.tasks.update(&request.task_id, request.input_responses).await
     }
 
     async fn cancel_task(
         &self,
         request: CancelTaskParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        only_modern::<CancelTaskMethod>(&context)?;
         self.tasks.cancel(&request.task_id).await
     }
 
@@ -465,6 +474,11 @@ impl McpServer {
         let text = format!("unknown tool `{name}`; there are {}", names.join(", "));
         ErrorData::invalid_params(text, None)
     }
+}
+
+/// Refuses a method that older revisions do not have.
+fn only_modern<M: ConstString>(context: &RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    if is_modern(context) { Ok(()) } else { Err(ErrorData::method_not_found::<M>()) }
 }
 
 fn key_of_this_process() -> StateKey {

@@ -23,13 +23,19 @@ pub(super) async fn list_runs(call: &Call, args: ListRunsArgs) -> Result<CallToo
         limit: args.limit.unwrap_or(DEFAULT_RUNS).clamp(1, MAX_RUNS),
         before: args.before,
     };
+    let further = query.before.clone();
     let RunList { mut runs, before } = call.backend.list_runs(query).await?;
     if !call.shared_fs {
         for run in runs.iter_mut().filter_map(Value::as_object_mut) {
             run.remove("spool");
         }
     }
-    let text = snapshot::table(&runs, before.as_deref());
+    let text = match further {
+        Some(further) if runs.is_empty() => {
+            format!("No runs before {further}: it is the oldest, or there is no such run.")
+        }
+        _ => snapshot::table(&runs, before.as_deref()),
+    };
     let mut document = json!({ "runs": runs });
     if let (Some(object), Some(before)) = (document.as_object_mut(), before) {
         object.insert("before".to_owned(), Value::from(before));

@@ -18,7 +18,7 @@
 //!         CallToolResult::success(vec![ContentBlock::text(snapshot["status"].to_string())])
 //!     });
 //!     if tasks::declared(&cx) {
-//!         return tasks.created(&run).await.map(CallToolResponse::from);
+//!         return tasks.created(&run, &cx).await.map(CallToolResponse::from);
 //!     }
 //!     // … wait for the run, and answer with its result …
 //! #   Err(ErrorData::internal_error("", None))
@@ -41,10 +41,11 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::{Map, Value, json};
+use taffrail_progress::{one_line, rmcp::takes_forms};
 
 use super::{
     backend::{Backend, BackendError, BackendErrorKind, LogQuery},
-    call::{can_elicit, is_modern},
+    call::is_modern,
     question::Pending,
     told,
 };
@@ -92,11 +93,13 @@ impl Tasks {
     /// # Errors
     ///
     /// -32602 when there is no such run, -32603 when the store cannot be read.
-    pub async fn created(&self, run: &str) -> Result<CreateTaskResult, ErrorData> {
-        let snapshot = self.snapshot(run).await?;
-        let mut task = self.task(run, &snapshot).await?;
+    pub async fn created(
+        &self,
+        run: &str,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CreateTaskResult, ErrorData> {
         // What a caller is told now has no room for a result or a question: both come with the first look.
-        task.status = TaskStatus::Working;
+        let GetTaskResult { task: DetailedTask { task, .. }, .. } = self.get(run, context).await?;
         Ok(CreateTaskResult::new(task))
     }
 
@@ -110,12 +113,12 @@ impl Tasks {
     /// As [`Tasks::created`].
     pub async fn get(&self, id: &str, context: &RequestContext<RoleServer>) -> Result<GetTaskResult, ErrorData> {
         let snapshot = self.snapshot(id).await?;
-        let task = self.task(id, &snapshot).await?;
+        let mut task = self.task(id, &snapshot).await?;
         let payload = match status(&snapshot) {
             "done" | "halt" => TaskPayload::Completed { result: self.result(snapshot)? },
             "cancelled" => TaskPayload::Cancelled,
             "interrupted" => TaskPayload::Failed { error: interrupted(&task, snapshot) },
-            _ => match Pending::of(&snapshot).filter(|pending| can_elicit(context) && !self.is_declined(pending)) {
+            _ => match self.asks(&snapshot, context, &mut task).await? {
                 Some(pending) => {
                     let request = pending.request().map(|request| (pending.approval, request));
                     TaskPayload::InputRequired { input_requests: request.into_iter().collect() }
@@ -173,6 +176,28 @@ impl Tasks {
             Ok(Ok(Err(error))) => Err(failed(error)),
             _ => Ok(()),
         }
+    }
+
+    /// What the person is asked, if the run waits for one and they can be: not where they declined before, nor where an
+    /// answer alone is not enough.
+    async fn asks(
+        &self,
+        snapshot: &Value,
+        context: &RequestContext<RoleServer>,
+        task: &mut Task,
+    ) -> Result<Option<Pending>, ErrorData> {
+        let pending = Pending::of(snapshot).filter(|pending| takes_forms(context) && !self.is_declined(pending));
+        let Some(pending) = pending else { return Ok(None) };
+        let secrets = self.backend.secrets(&task.task_id).await.map_err(failed)?;
+        if secrets.is_empty() {
+            return Ok(Some(pending));
+        }
+        let given: String = secrets.iter().map(|name| format!(" -i {name}=…")).collect();
+        task.status_message = Some(one_line(&format!(
+            "waits: decide it with `taffrail approve {}{given}`, as its secrets are not stored. {}",
+            task.task_id, pending.question.message
+        )));
+        Ok(None)
     }
 
     fn declined(&self) -> MutexGuard<'_, VecDeque<String>> {

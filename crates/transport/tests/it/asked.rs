@@ -162,6 +162,66 @@ fn a_call_that_is_cancelled_withdraws_its_question() {
 }
 
 #[test]
+fn a_question_that_is_decided_elsewhere_is_withdrawn_and_its_call_answered() {
+    let mut client = Client::able("2025-11-25", &asks());
+    let id = client.send_call("run", json!({"playbook": "gate"}));
+    let request = client.read();
+    client.fake.finish("run-1", "halt");
+    let (before, answer) = client.read_until(id);
+    assert_eq!(answer["result"]["structuredContent"]["status"], "halt", "{answer}");
+    let withdrawn = before.first().cloned().unwrap_or_else(|| client.read());
+    assert_eq!(withdrawn["method"], "notifications/cancelled", "{withdrawn}");
+    assert_eq!(withdrawn["params"]["requestId"], request["id"]);
+}
+
+#[test]
+fn a_checkpoint_asks_as_its_run_does() {
+    let mut client = Client::able("2026-07-28", &asks());
+    let arguments = json!({"playbook": "gate"});
+    asked(&mut client, "run", &arguments);
+    let arguments = json!({"checkpoint": "cp-1"});
+    let (_, state) = asked(&mut client, "resume", &arguments);
+    let answer = retry(&mut client, "resume", &arguments, &state, accept("approve"));
+    assert_eq!(answer["result"]["structuredContent"]["status"], "done", "{answer}");
+}
+
+#[test]
+fn an_answer_counts_also_when_its_client_speaks_tasks_by_now() {
+    let mut client = Client::able("2026-07-28", &asks());
+    let arguments = json!({"playbook": "gate"});
+    let (_, state) = asked(&mut client, "run", &arguments);
+    client.able_to(&json!({"elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}}));
+    let answer = retry(&mut client, "run", &arguments, &state, accept("approve"));
+    assert_eq!(answer["result"]["structuredContent"]["status"], "done", "{answer}");
+}
+
+#[test]
+fn each_revision_is_asked_in_its_own_words() {
+    for (revision, names) in [("2025-06-18", true), ("2025-11-25", false)] {
+        let mut client = Client::able(revision, &json!({"elicitation": {}}));
+        let id = client.send_call("run", json!({"playbook": "gate"}));
+        let request = client.read();
+        let decision = &request["params"]["requestedSchema"]["properties"]["decision"];
+        assert_eq!(decision["enumNames"].is_array(), names, "{decision}");
+        assert_eq!(decision["enum"] == json!(["approve", "reject"]), names, "{decision}");
+        assert_eq!(decision["oneOf"].is_array(), !names, "{decision}");
+        client.write(&json!({"jsonrpc": "2.0", "id": request["id"], "result": accept("approve")}).to_string());
+        assert_eq!(client.read_until(id).1["result"]["structuredContent"]["status"], "done");
+    }
+    // Before that there was no such request.
+    let mut client = Client::able("2025-03-26", &json!({"elicitation": {}}));
+    assert_eq!(client.call("run", json!({"playbook": "gate"}))["structuredContent"]["status"], "suspended");
+}
+
+#[test]
+fn who_asks_by_urls_only_is_not_sent_a_form() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let mut client = Client::able(revision, &json!({"elicitation": {"url": {}}}));
+        assert_eq!(client.call("run", json!({"playbook": "gate"}))["structuredContent"]["status"], "suspended");
+    }
+}
+
+#[test]
 fn who_cannot_be_asked_gets_the_suspended_run_and_the_other_ways() {
     for mut client in [Client::legacy(), Client::modern()] {
         let result = client.call("run", json!({"playbook": "gate"}));

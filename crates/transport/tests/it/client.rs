@@ -102,6 +102,13 @@ impl Client {
         }
     }
 
+    /// Declares other capabilities from now on, when modern.
+    pub(crate) fn able_to(&mut self, capabilities: &Value) {
+        if let Some(meta) = &mut self.meta {
+            meta["io.modelcontextprotocol/clientCapabilities"] = capabilities.clone();
+        }
+    }
+
     /// Asks for progress of every request, with `token`.
     pub(crate) fn ask_for_progress(&mut self, token: &str) {
         self.meta.get_or_insert_with(|| json!({}))["progressToken"] = json!(token);

@@ -80,7 +80,7 @@ impl Fake {
 
     /// The end of a state, or of one of its branches.
     pub(crate) fn leave(&self, run: &str, state: &str) {
-        self.push(run, "state-done", &format!(r#""depth":0,"state":"{state}","step":1"#));
+        self.push(run, "state-done", &format!(r#""depth":0,"state":"{state}","step":1,"policy":"ok","to":"next""#));
     }
 
     pub(crate) fn trim(&self, run: &str, to: u64) {
@@ -188,7 +188,7 @@ fn begin(run: &str, playbook: &str, it: &mut Run) {
             it.push(run, "run-finished", r#""machine":"m","depth":0,"status":"done","error":null,"at":null"#);
             it.status = "done";
         }
-        "gate" | "twice" => {
+        "gate" | "twice" | "vault" => {
             it.state = Some("agree".to_owned());
             it.status = "suspended";
             it.extra.insert(
@@ -211,7 +211,7 @@ impl Backend for Fake {
         async move {
             let StartRun { playbook, inputs: _, thread: _, idempotency_key } = request;
             match playbook.as_str() {
-                "quick" | "slow" | "gate" | "twice" => {}
+                "quick" | "slow" | "gate" | "twice" | "vault" => {}
                 "panic" => panic!("on purpose"),
                 _ => return Err(not_found(format!("no playbook {playbook}; list_playbooks shows what there is"))),
             }
@@ -297,6 +297,15 @@ impl Backend for Fake {
             Ok(RunHandle { run, after })
         }
         .boxed()
+    }
+
+    fn run_of_checkpoint(&self, checkpoint: &str) -> Option<String> {
+        Some(checkpoint.strip_prefix("cp-")?).map(|number| format!("run-{number}"))
+    }
+
+    fn secrets<'a>(&'a self, run: &'a str) -> Reply<'a, Vec<String>> {
+        let secrets = if self.runs()[run].playbook == "vault" { vec!["key".to_owned()] } else { Vec::new() };
+        async move { Ok(secrets) }.boxed()
     }
 
     fn snapshot<'a>(&'a self, run: &'a str) -> Reply<'a, Value> {

@@ -132,6 +132,34 @@ fn going_back_to_a_state_never_goes_back_on_the_wire() {
     assert!(seen.len() >= 2);
 }
 
+/// And there is always room for a beat.
+#[test]
+fn a_state_that_is_repaired_is_not_done() {
+    let mut client = Client::modern();
+    client.ask_for_progress("t");
+    let id = client.send_call("run", json!({"playbook": "slow", "wait_s": 60}));
+    client.fake.until_started(1);
+    for _ in 0..200 {
+        client.fake.enter("run-1", "build");
+        client.fake.log("run-1", "another try");
+        client.fake.push("run-1", "state-done", r#""depth":0,"state":"build","step":1,"policy":"repair","to":"build""#);
+    }
+    // Twice, while nothing happens.
+    let seen: Vec<_> = (0..4).map(|_| client.read()).collect();
+    let seen = numbers(&seen, "t");
+    assert!(seen.iter().all(|(value, ..)| *value < 1.0), "{seen:?}");
+    for _ in 0..200 {
+        client.fake.leave("run-1", "build");
+        client.fake.enter("run-1", "build");
+    }
+    let more: Vec<_> = (0..3).map(|_| client.read()).collect();
+    let more = numbers(&more, "t");
+    assert!(more.iter().all(|(value, ..)| (0.99..1.0).contains(value)), "{more:?}");
+    client.fake.finish("run-1", "done");
+    let (before, _) = client.read_until(id);
+    assert_eq!(numbers(&before, "t").last().unwrap().0, 4.0);
+}
+
 #[test]
 fn at_most_two_a_second_of_a_flood() {
     let mut client = Client::legacy();

@@ -132,6 +132,35 @@ fn a_person_who_declines_is_not_asked_again_until_the_run_is_resumed() {
     }
 }
 
+/// What nobody may answer through a task is not asked through it.
+#[test]
+fn a_run_that_needs_its_secrets_again_says_how_to_decide_it() {
+    let mut client = client(true);
+    let created = client.call("run", json!({"playbook": "vault"}));
+    let task = get(&mut client, "run-1");
+    for told in [&created, &task] {
+        assert_eq!(told["status"], "working", "{told}");
+        assert!(told["statusMessage"].as_str().unwrap().contains("taffrail approve run-1 -i key=…"), "{told}");
+    }
+}
+
+#[test]
+fn a_task_begins_as_what_the_run_is() {
+    let mut client = client(true);
+    assert_eq!(client.call("run", json!({"playbook": "quick"}))["status"], "completed");
+    let waits = client.call("run", json!({"playbook": "gate"}));
+    assert_eq!(waits["status"], "input_required");
+    assert!(waits.get("inputRequests").is_none() && waits.get("result").is_none(), "{waits}");
+}
+
+#[test]
+fn who_asks_by_urls_only_is_not_sent_forms() {
+    let urls = json!({"extensions": {TASKS: {}}, "elicitation": {"url": {}}});
+    let mut client = Client::able("2026-07-28", &urls);
+    client.call("run", json!({"playbook": "gate"}));
+    assert_eq!(get(&mut client, "run-1")["status"], "working");
+}
+
 #[test]
 fn who_cannot_ask_sees_what_the_run_waits_for() {
     let mut client = client(false);
@@ -167,5 +196,6 @@ fn unknown_tasks_and_undeclared_extensions_are_refused() {
     // Who does not declare it gets results.
     assert_eq!(Client::modern().call("run", json!({"playbook": "quick"}))["resultType"], "complete");
     let mut old = Client::able("2025-11-25", &json!({"extensions": {TASKS: {}}}));
+    assert_eq!(old.request("tasks/get", json!({"taskId": "run-1"}))["error"]["code"], -32601);
     assert_eq!(old.call("run", json!({"playbook": "quick"}))["structuredContent"]["status"], "done");
 }

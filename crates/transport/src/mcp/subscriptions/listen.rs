@@ -56,6 +56,11 @@ pub(in super::super) async fn listen(
         return Err(invalid(format!("{count} URIs are too many; listen to at most {MOST_RUNS} in one request")));
     }
     let uris = context.accepted().resource_subscriptions.iter().flatten();
+    if count > 0 && context.accepted().resource_subscriptions.is_none() {
+        return Err(invalid(
+            "none of the URIs is that of a run: taffrail://runs/{run}; resources/list shows them".to_owned(),
+        ));
+    }
     let runs = uris.filter_map(|uri| Some((uri.clone(), resources::run_of(uri)?))).collect();
     tokio::select! {
         // Who is gone is told nothing more.

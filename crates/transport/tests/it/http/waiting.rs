@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
-use taffrail_mcp_core::RunId;
-use taffrail_runs::Cancel;
+use taffrail_mcp_core::{RunId, Seq};
+use taffrail_runs::{Cancel, Until};
 use tokio::time::{Instant, timeout};
 
 use super::{
@@ -26,6 +26,15 @@ fn result(answer: &Answer) -> Value {
     last["result"].clone()
 }
 
+/// A run that has nothing more to say until it is cancelled, and its head.
+async fn held(ground: &Ground) -> (RunId, u64) {
+    let run = ground.start("wait").await;
+    // Its start and its checkpoint come before its state.
+    ground.wait(&run, Until::ChangedAfter(Seq(2))).await;
+    let head = ground.head(&run).await;
+    (run, head)
+}
+
 async fn cancel(ground: &Ground, run: &RunId) {
     let cancel = Cancel { run: run.clone(), reason: None, actor: "test".into(), kill: true };
     ground.service.cancel(cancel).await.unwrap();
@@ -34,9 +43,9 @@ async fn cancel(ground: &Ground, run: &RunId) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wait_is_answered_when_it_is_over_however_it_was_asked_for() {
     let ground = Arc::new(Ground::new());
-    let run = ground.start("wait").await;
-    let status = json!({"run": run, "after": ground.head(&run).await, "wait_s": 60});
-    let logs = json!({"run": run, "cursor": ground.head(&run).await, "wait_s": 60, "grep": "run-finished"});
+    let (run, head) = held(&ground).await;
+    let status = json!({"run": run, "after": head, "wait_s": 60});
+    let logs = json!({"run": run, "cursor": head, "wait_s": 60, "grep": "run-finished"});
     let mut calls = tokio::task::JoinSet::new();
     for (tool, arguments) in [("run_status", &status), ("run_logs", &logs)] {
         // Parked, parked in an older revision, and not parked.
@@ -86,8 +95,7 @@ async fn a_wait_is_answered_when_it_is_over_however_it_was_asked_for() {
 #[tokio::test]
 async fn a_wait_in_vain_ends_in_time_with_what_there_is() {
     let ground = Ground::new();
-    let run = ground.start("wait").await;
-    let head = ground.head(&run).await;
+    let (run, head) = held(&ground).await;
     let begun = Instant::now();
     let arguments = json!({"run": run, "after": head, "wait_s": 0.5});
     let status = result(&send(&ground, &named("run_status"), &modern("run_status", arguments, None)).await);

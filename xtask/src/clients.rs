@@ -11,7 +11,7 @@ mod table;
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -111,13 +111,24 @@ pub(crate) fn run_all() -> Result<Outcome> {
     drive(&shell::build_programs()?, &[])
 }
 
+/// Installs all clients.
+pub(crate) fn install() -> Result<()> {
+    install_at(&CLIENTS.iter().collect::<Vec<_>>()).map(drop)
+}
+
+/// Installs clients, and gives the folder that they are in.
+fn install_at(clients: &[&Client]) -> Result<PathBuf> {
+    let place = shell::workspace()?.target.join("clients");
+    fs::create_dir_all(&place).with_context(|| format!("making {}", place.display()))?;
+    install::all(clients, &place)?;
+    Ok(place)
+}
+
 fn drive(programs: &Path, names: &[String]) -> Result<Outcome> {
     let server = programs.join("taffrail");
-    let place = shell::workspace()?.target.join("clients");
     let wanted: Vec<_> =
         CLIENTS.iter().filter(|client| names.is_empty() || names.iter().any(|name| name == client.name)).collect();
-    fs::create_dir_all(&place).with_context(|| format!("making {}", place.display()))?;
-    install::all(&wanted, &place)?;
+    let place = install_at(&wanted)?;
     let jobs: Vec<_> = wanted
         .iter()
         .flat_map(|client| [run::Transport::Stdio, run::Transport::Http].map(|transport| (*client, transport)))

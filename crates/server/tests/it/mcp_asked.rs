@@ -226,3 +226,31 @@ fn what_one_server_asked_another_one_hears() {
     let end = &answer["result"]["structuredContent"];
     assert_eq!((&end["status"], &end["run"]), (&json!("done"), &json!(world.only_run())), "{answer}");
 }
+
+#[test]
+fn nobody_is_asked_for_a_run_that_lives_elsewhere() {
+    let world = World::new();
+    let server = Server::start(&world, &[]);
+    let run = server.post("/api/v1/threads/t/runs", &json!({"external": true, "name": "away"})).json();
+    let run = run["run"].as_str().unwrap().to_owned();
+    let usage = json!({
+        "steps": 1, "wall_ms": 1, "log_lines": 0, "log_bytes": 0, "clipped_lines": 0, "clipped_bytes": 0,
+    });
+    let events = [
+        json!({"type": "approval-requested", "approval": "a1", "state": "s", "message": "Go?", "hash": "00",
+            "by": "human"}),
+        json!({"type": "run-finished", "machine": "away", "depth": 0, "status": "suspended", "error": null,
+            "at": "s", "usage": usage}),
+    ];
+    let body = events.map(|event| event.to_string()).join("\n");
+    let token = format!("authorization: Bearer {}", server.token());
+    let path = format!("/api/v1/runs/{run}/events");
+    let sent = server.ask("POST", &path, &[&token, "content-type: application/x-ndjson"], &body);
+    assert_eq!(sent.status, 200, "{sent:?}");
+    let client = Remote { server, capabilities: speaks_tasks() };
+    let task = client.request("tasks/get", &run, json!({"taskId": run}))["result"].clone();
+    assert_eq!(task["status"], "working", "{task}");
+    let resumed = client.request("tools/call", "resume", json!({"name": "resume", "arguments": {"run": run}}));
+    assert_eq!(resumed["result"]["isError"], true, "{resumed}");
+    assert!(resumed["result"]["content"][0]["text"].as_str().unwrap().contains("elsewhere"), "{resumed}");
+}

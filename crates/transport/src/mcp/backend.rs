@@ -49,7 +49,8 @@ pub trait Backend: Send + Sync + 'static {
     /// The run that a checkpoint is of, where its id tells; it need not exist.
     fn run_of_checkpoint(&self, checkpoint: &str) -> Option<String>;
 
-    /// Names of the secrets that a suspended run has to be given again to go on: they are never stored.
+    /// Names of the secrets that a run which rests has to be given again to go on: they are never stored.
+    /// [`BackendErrorKind::Conflict`] where it does not rest, or could not go on from here.
     fn secrets<'a>(&'a self, run: &'a str) -> Reply<'a, Vec<String>>;
 
     /// The snapshot document of a run, now.

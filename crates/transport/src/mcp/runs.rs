@@ -57,6 +57,8 @@ async fn go_on(call: &Call, resume: ResumeRun) -> Result<RunHandle, Failure> {
         && let Some(pending) = Pending::of(&snapshot).filter(|pending| !pending.is_given_in(inputs))
         // Another checkpoint is a mistake, which the resume tells.
         && checkpoint.as_ref().is_none_or(|given| snapshot.get("checkpoint").and_then(Value::as_str) == Some(given))
+        // A run that lives elsewhere is decided there.
+        && call.backend.secrets(&run).await.is_ok()
     {
         call.tasks.ask_again(&pending);
         return Ok(RunHandle { run, after: snapshot::head(&snapshot) });

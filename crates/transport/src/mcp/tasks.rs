@@ -106,7 +106,8 @@ impl Tasks {
     /// `tasks/get`.
     ///
     /// A run that waits for a person is `input_required` where the request declares elicitation, else, and once the person
-    /// has declined to be asked, `working`, and the status message says what it waits for. One whose server ended is `failed`: the run itself can be resumed.
+    /// has declined to be asked, `working`, and the status message says what it waits for. One whose server ended is
+    /// `failed`: the run itself can be resumed.
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ impl Tasks {
             "done" | "halt" => TaskPayload::Completed { result: self.result(snapshot)? },
             "cancelled" => TaskPayload::Cancelled,
             "interrupted" => TaskPayload::Failed { error: interrupted(&task, snapshot) },
-            _ => match self.asks(&snapshot, context, &mut task).await? {
+            _ => match self.asks(&snapshot, context, &mut task).await {
                 Some(pending) => {
                     let request = pending.request().map(|request| (pending.approval, request));
                     TaskPayload::InputRequired { input_requests: request.into_iter().collect() }
@@ -185,19 +186,19 @@ impl Tasks {
         snapshot: &Value,
         context: &RequestContext<RoleServer>,
         task: &mut Task,
-    ) -> Result<Option<Pending>, ErrorData> {
-        let pending = Pending::of(snapshot).filter(|pending| takes_forms(context) && !self.is_declined(pending));
-        let Some(pending) = pending else { return Ok(None) };
-        let secrets = self.backend.secrets(&task.task_id).await.map_err(failed)?;
+    ) -> Option<Pending> {
+        let pending = Pending::of(snapshot).filter(|pending| takes_forms(context) && !self.is_declined(pending))?;
+        // It has moved on since, or lives elsewhere, where alone it can be decided.
+        let Ok(secrets) = self.backend.secrets(&task.task_id).await else { return None };
         if secrets.is_empty() {
-            return Ok(Some(pending));
+            return Some(pending);
         }
         let given: String = secrets.iter().map(|name| format!(" -i {name}=…")).collect();
         task.status_message = Some(one_line(&format!(
             "waits: decide it with `taffrail approve {}{given}`, as its secrets are not stored. {}",
             task.task_id, pending.question.message
         )));
-        Ok(None)
+        None
     }
 
     fn declined(&self) -> MutexGuard<'_, VecDeque<String>> {

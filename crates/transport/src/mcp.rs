@@ -14,7 +14,6 @@ mod form;
 pub mod level;
 mod line;
 mod logs;
-mod park;
 mod prompts;
 mod question;
 mod reporter;
@@ -31,7 +30,7 @@ mod tools;
 mod watch;
 mod window;
 
-pub(crate) use self::park::Parked;
+pub(crate) use self::server::Parked;
 pub use self::{
     prompts::prompt_list,
     resources::template_list,

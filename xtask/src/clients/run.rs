@@ -5,9 +5,8 @@ use std::{
     fs::{self, File},
     io::{BufRead as _, BufReader},
     path::Path,
-    process::{Child, Command, ExitStatus, Stdio},
-    thread,
-    time::{Duration, Instant},
+    process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
@@ -67,7 +66,10 @@ pub(super) fn script(client: &Client, transport: Transport, server: &Path, place
     };
     let (said, complained) = (folder.join("steps.jsonl"), folder.join("stderr.txt"));
     command.stdin(Stdio::null()).stdout(File::create(&said)?).stderr(File::create(&complained)?);
-    let ended = command.spawn().with_context(|| format!("starting {command:?}")).and_then(|mut child| wait(&mut child));
+    let ended = command
+        .spawn()
+        .with_context(|| format!("starting {command:?}"))
+        .and_then(|mut child| shell::wait_at_most(&mut child, LIMIT));
     drop(serving);
     let steps: Vec<_> = fs::read_to_string(&said)?.lines().filter_map(Step::read).collect();
     match ended? {
@@ -113,22 +115,6 @@ fn without_settings(command: &mut Command) {
         if name.to_string_lossy().starts_with("TAFFRAIL") {
             command.env_remove(name);
         }
-    }
-}
-
-/// `None` when it had to be ended.
-fn wait(child: &mut Child) -> Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() > LIMIT {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -4,11 +4,12 @@ use std::{
     io::{BufRead as _, BufReader},
     path::Path,
     process::{Child, Command, Stdio},
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use anyhow::{Context as _, Result, bail};
+
+use crate::shell;
 
 /// It only has to close its connections.
 const END_WITHIN: Duration = Duration::from_secs(20);
@@ -45,14 +46,10 @@ impl Fixture {
             bail!("the fixture server ended before the suite did: {status}");
         }
         drop(self.child.stdin.take());
-        let begun = Instant::now();
-        loop {
-            match self.child.try_wait()? {
-                Some(status) if status.success() => return Ok(()),
-                Some(status) => bail!("the fixture server: {status}"),
-                None if begun.elapsed() > END_WITHIN => bail!("the fixture server did not end with its input"),
-                None => thread::sleep(Duration::from_millis(20)),
-            }
+        match shell::wait_at_most(&mut self.child, END_WITHIN)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => bail!("the fixture server: {status}"),
+            None => bail!("the fixture server did not end with its input"),
         }
     }
 }

@@ -91,8 +91,12 @@ pub(crate) fn read_past(bytes: &[u8]) -> Option<Past> {
     })
 }
 
-/// The answer of a client.
-pub(crate) fn read_answer(value: &Value) -> Result<Reply, &'static str> {
+/// Reads the answer of a client to an elicitation (`ElicitResult`).
+///
+/// # Errors
+///
+/// What such an answer has to be.
+pub fn read_answer(value: &Value) -> Result<Reply, &'static str> {
     let shape =
         "an answer is an object with `action` (accept, decline or cancel) and, when accepted, an object `content`";
     Answer::deserialize(value).map(reply).map_err(|_| shape)

@@ -13,7 +13,8 @@ use taffrail_mcp_core::{BoxFuture, Elicitor, Question, Reply};
 
 use crate::{MrtrContext, ProgressSource, Source};
 
-pub(crate) use format::{Past, read_answer, read_past, write_past};
+pub use format::read_answer;
+pub(crate) use format::{Past, read_past, write_past};
 pub(crate) use replay::{Call, Outcome, Stop, Way, run};
 pub(crate) use seal::{Binding, digest};
 pub use seal::{KeyError, StateKey};

@@ -46,7 +46,8 @@ use crate::{
     BoxFuture, Config, Notification, ProgressSink, ProgressSource, ProgressToken, RequestProgress, SinkError, Source,
 };
 
-pub use mrtr::{Mrtr, takes_forms};
+pub use crate::mrtr::read_answer as read_reply;
+pub use mrtr::{Mrtr, input_request, takes_forms};
 
 /// An rmcp server whose request contexts report progress.
 ///

@@ -228,7 +228,8 @@ impl Mrtr {
                 let payload = write_past(&past).map_err(internal)?;
                 let expires_ms = now_ms().saturating_add(u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX));
                 let state = self.key.seal(&payload, &binding, expires_ms).map_err(internal)?;
-                let requests = questions.into_iter().map(|(number, question)| Ok((key(number), input(question)?)));
+                let requests =
+                    questions.into_iter().map(|(number, question)| Ok((key(number), input_request(&question)?)));
                 let requests = requests.collect::<Result<BTreeMap<_, _>, ErrorData>>()?;
                 Ok(InputRequiredResult::new(Some(requests), Some(state)).into())
             }
@@ -304,8 +305,13 @@ fn key(number: usize) -> String {
     format!("q{}", number + 1)
 }
 
-fn input(question: Question) -> Result<InputRequest, ErrorData> {
-    let params = form(&question);
+/// A question as a request to a client: `elicitation/create`, by a form.
+///
+/// # Errors
+///
+/// -32603 where the schema is none that MCP has for forms.
+pub fn input_request(question: &Question) -> Result<InputRequest, ErrorData> {
+    let params = form(question);
     serde_json::from_value(json!({"method": "elicitation/create", "params": params})).map_err(|error| {
         ErrorData::internal_error(format!("the schema of a question is not one of MCP: {error}"), None)
     })

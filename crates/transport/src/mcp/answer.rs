@@ -33,12 +33,14 @@ pub(super) async fn answered<T>(
     })
 }
 
-/// The answer when the backend could not do what was asked. Its message is for the caller.
+/// The answer when the backend could not do what was asked. Its message is for the caller. Unknown ids and bad arguments are
+/// -32602: these requests have no result to put an error into.
 pub(super) fn failed(error: BackendError) -> ErrorData {
     let BackendError { kind, message } = error;
     match kind {
+        BackendErrorKind::NotFound | BackendErrorKind::Invalid => ErrorData::invalid_params(message, None),
+        BackendErrorKind::Conflict | BackendErrorKind::Denied => ErrorData::invalid_request(message, None),
         BackendErrorKind::Unavailable | BackendErrorKind::Internal => ErrorData::internal_error(message, None),
-        _ => ErrorData::invalid_params(message, None),
     }
 }
 

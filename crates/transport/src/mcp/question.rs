@@ -6,6 +6,7 @@
 use rmcp::model::InputRequest;
 use serde_json::{Map, Value, json};
 use taffrail_mcp_core::{Decision, Question};
+use taffrail_progress::rmcp::input_request;
 
 use super::{backend::Decide, form};
 
@@ -70,9 +71,7 @@ impl Pending {
 
     /// The question as a request of MCP.
     pub(super) fn request(&self) -> Option<InputRequest> {
-        let Question { message, schema } = &self.question;
-        let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
-        serde_json::from_value(json!({ "method": "elicitation/create", "params": params })).ok()
+        input_request(&self.question).ok()
     }
 
     /// What a form that was sent comes to.

@@ -121,21 +121,31 @@ fn resource(snapshot: &Value) -> Option<Resource> {
     Some(resource.with_description(description).with_mime_type(JSON))
 }
 
-/// The snapshot of the run that `uri` names, and how long it stays true.
+/// The run that `uri` names, and its snapshot.
 ///
 /// # Errors
 ///
 /// Resource not found, for a URI that is none of ours and for a run that there is not.
-pub(super) async fn read(
-    backend: &dyn Backend,
-    shared_fs: bool,
-    uri: &str,
-) -> Result<(ReadResourceResult, Duration), ErrorData> {
+pub(super) async fn named(backend: &dyn Backend, uri: &str) -> Result<(RunId, Value), ErrorData> {
     let run = run_of(uri).ok_or_else(|| no_such(uri))?;
     let snapshot = backend.snapshot(run.as_str()).await.map_err(|error| match error.kind {
         BackendErrorKind::NotFound => ErrorData::resource_not_found(error.message, Some(json!({ "uri": uri }))),
         _ => failed(error),
     })?;
+    Ok((run, snapshot))
+}
+
+/// The resource of the run that `uri` names, and how long it stays true.
+///
+/// # Errors
+///
+/// As [`named`].
+pub(super) async fn read(
+    backend: &dyn Backend,
+    shared_fs: bool,
+    uri: &str,
+) -> Result<(ReadResourceResult, Duration), ErrorData> {
+    let (_, snapshot) = named(backend, uri).await?;
     let ended = matches!(snapshot.get("status").and_then(Value::as_str), Some("done" | "halt" | "cancelled"));
     let document = Value::Object(snapshot::document(snapshot, shared_fs));
     let contents = ResourceContents::text(document.to_string(), uri).with_mime_type(JSON);

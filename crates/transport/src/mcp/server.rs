@@ -1,6 +1,7 @@
 //! The MCP server: what it is made of, and how a tool call is answered.
 
 mod handler;
+mod park;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -27,6 +28,8 @@ use super::{
     tools,
 };
 use crate::{forward::Destination, stdio::StdioTransport};
+
+pub(crate) use self::park::Parked;
 
 /// What an operator may set about the MCP surface.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,18 +126,6 @@ impl McpServer {
             mrtr: self.mrtr.clone(),
             tasks: self.tasks.clone(),
         }
-    }
-
-    pub(super) fn backend(&self) -> &Arc<dyn Backend> {
-        &self.backend
-    }
-
-    pub(super) fn empty_reads(&self) -> &Arc<Mutex<EmptyReads>> {
-        &self.empty_reads
-    }
-
-    pub(super) fn shares_fs(&self) -> bool {
-        self.shared_fs
     }
 
     fn session_level(&self) -> Option<Level> {

@@ -41,9 +41,13 @@ use rmcp::{
     service::RequestContext,
 };
 use serde_json::{Map, Value, json};
-use taffrail_progress::{one_line, rmcp::takes_forms};
+use taffrail_progress::{
+    Reply, one_line,
+    rmcp::{read_reply, takes_forms},
+};
 
 use super::{
+    answer::failed,
     backend::{Backend, BackendError, BackendErrorKind, LogQuery},
     call::is_modern,
     question::Pending,
@@ -144,15 +148,13 @@ impl Tasks {
             let text = format!("inputResponses.{}: {what}; the task still waits for an answer", pending.approval);
             ErrorData::invalid_params(text, None)
         };
-        match response.get("action").and_then(Value::as_str) {
-            Some("accept") => {}
-            Some("decline" | "cancel") => {
+        let content = match read_reply(response).map_err(refuse)? {
+            Reply::Accepted(content) => content,
+            Reply::Declined | Reply::Dismissed => {
                 self.decline(pending.approval);
                 return Ok(());
             }
-            _ => return Err(refuse("`action` must be accept, decline or cancel")),
-        }
-        let content = response.get("content").and_then(Value::as_object).cloned().unwrap_or_default();
+        };
         let decided = pending.decide(content, Map::new()).map_err(|what| refuse(&what))?;
         match self.backend.decide(decided).await {
             Ok(_) => Ok(()),
@@ -273,14 +275,4 @@ fn interrupted(task: &Task, snapshot: Value) -> Map<String, Value> {
         ("message".to_owned(), message.into()),
         ("data".to_owned(), snapshot),
     ])
-}
-
-/// Unknown ids and bad arguments are -32602 here: a task has no result to put an error into.
-fn failed(error: BackendError) -> ErrorData {
-    let BackendError { kind, message } = error;
-    match kind {
-        BackendErrorKind::NotFound | BackendErrorKind::Invalid => ErrorData::invalid_params(message, None),
-        BackendErrorKind::Conflict | BackendErrorKind::Denied => ErrorData::invalid_request(message, None),
-        BackendErrorKind::Unavailable | BackendErrorKind::Internal => ErrorData::internal_error(message, None),
-    }
 }

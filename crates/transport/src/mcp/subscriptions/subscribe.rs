@@ -15,8 +15,8 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
     super::{
-        answer::{failed, invalid},
-        backend::{Backend, BackendErrorKind},
+        answer::invalid,
+        backend::Backend,
         changes::{self, Place},
         resources,
     },
@@ -41,12 +41,8 @@ impl Subscriptions {
         destination: Destination,
         hung_up: CancellationToken,
     ) -> Result<(), ErrorData> {
-        let run = resources::run_of(&uri).ok_or_else(|| resources::no_such(&uri))?;
         // Before the answer: what the client reads once it has that is no older.
-        let snapshot = backend.snapshot(run.as_str()).await.map_err(|error| match error.kind {
-            BackendErrorKind::NotFound => ErrorData::resource_not_found(error.message, Some(json!({ "uri": uri }))),
-            _ => failed(error),
-        })?;
+        let (run, snapshot) = resources::named(&**backend, &uri).await?;
         let place = Place::of(&snapshot);
         let mut tasks = self.tasks();
         tasks.retain(|_, task| !task.is_finished());

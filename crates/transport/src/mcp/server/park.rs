@@ -7,17 +7,20 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
-use rmcp::model::{CallToolResult, ProtocolVersion};
-use serde_json::{Map, Value, json};
+use memchr::memmem;
+use rmcp::model::{CallToolResult, ProtocolVersion, RequestMetaObject};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    super::{
+        args::{self, LogsArgs, StatusArgs, WaitSeconds},
+        backend::{Backend, WaitUntil},
+        call::{Failure, LOG_LEVEL_KEY},
+        logs::{self, Reader},
+        snapshot,
+    },
     McpServer,
-    args::{self, LogsArgs, StatusArgs, WaitSeconds},
-    backend::{Backend, WaitUntil},
-    call::{Failure, LOG_LEVEL_KEY},
-    logs::{self, Reader},
-    snapshot,
 };
 
 /// A call that waits.
@@ -30,12 +33,8 @@ pub(crate) struct Parked {
     answer: BoxFuture<'static, Result<CallToolResult, Failure>>,
 }
 
-/// What every request of the revisions without sessions says of itself.
-const REQUIRED: [&str; 3] = [
-    "io.modelcontextprotocol/protocolVersion",
-    "io.modelcontextprotocol/clientInfo",
-    "io.modelcontextprotocol/clientCapabilities",
-];
+/// Where the revisions without sessions say which one a request is of.
+const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// A larger message is none of these.
 const MOST_BYTES: usize = 64 * 1024;
@@ -44,7 +43,8 @@ impl McpServer {
     /// Parks the call that `body` is, if it is one that only waits. Whatever is wrong with it, or asked for beyond, leaves it
     /// to the SDK. It waits no longer than until `ending` fires.
     pub(crate) fn park(&self, body: &[u8], ending: &CancellationToken) -> Option<Parked> {
-        if body.len() > MOST_BYTES {
+        // Who waits says how long; what does not say it need not be read twice.
+        if body.len() > MOST_BYTES || memmem::find(body, b"wait_s").is_none() {
             return None;
         }
         let message: Value = serde_json::from_slice(body).ok()?;
@@ -55,8 +55,8 @@ impl McpServer {
         let params = message.get("params")?.as_object()?;
         let revision = revision(params.get("_meta"))?;
         let arguments = params.get("arguments")?.as_object()?.clone();
-        let waiter = Waiter { backend: Arc::clone(self.backend()), ending: ending.clone() };
-        let shared_fs = self.shares_fs();
+        let waiter = Waiter { backend: Arc::clone(&self.backend), ending: ending.clone() };
+        let shared_fs = self.shared_fs;
         let waits = |wait: Option<WaitSeconds>| wait.filter(|wait| *wait != WaitSeconds::NONE);
         let (tool, answer): (_, BoxFuture<'static, Result<CallToolResult, Failure>>) =
             match params.get("name")?.as_str()? {
@@ -73,7 +73,7 @@ impl McpServer {
                 "run_logs" => {
                     let args: LogsArgs = args::read(Some(arguments)).ok()?;
                     waits(args.wait_s)?;
-                    let empty_reads = Arc::clone(self.empty_reads());
+                    let empty_reads = Arc::clone(&self.empty_reads);
                     let answer = async move { logs::run_logs(&waiter, &empty_reads, shared_fs, args).await };
                     ("run_logs", Box::pin(answer))
                 }
@@ -101,18 +101,16 @@ impl Parked {
 /// The revision in a request's metadata; `None` for a request that wants to be told something, or whose metadata is not
 /// what its revision asks for.
 fn revision(meta: Option<&Value>) -> Option<Option<ProtocolVersion>> {
-    let none = Map::new();
-    let meta = match meta {
-        None => &none,
-        Some(meta) => meta.as_object()?,
+    let meta: RequestMetaObject = match meta {
+        None => return Some(None),
+        Some(meta) => serde_json::from_value(meta.clone()).ok()?,
     };
     if meta.contains_key("progressToken") || meta.contains_key(LOG_LEVEL_KEY) {
         return None;
     }
-    let [version, ..] = REQUIRED;
-    let Some(version) = meta.get(version) else { return Some(None) };
-    let version = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| Some(known.as_str()) == version.as_str())?;
-    REQUIRED.iter().all(|key| meta.contains_key(*key)).then(|| Some(version.clone()))
+    let Some(named) = meta.get(PROTOCOL_VERSION) else { return Some(None) };
+    let version = ProtocolVersion::KNOWN_VERSIONS.iter().find(|known| Some(known.as_str()) == named.as_str())?;
+    meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty().then(|| Some(version.clone()))
 }
 
 /// Waits without a call.
